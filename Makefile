@@ -1,0 +1,34 @@
+# `make demo` and `make test` set everything up in .venv; the second time they start at once.
+PYTHON ?= python3
+RUN := .venv/bin/
+
+.PHONY: demo test lint format types bench clean
+
+demo: .venv/ready
+	$(RUN)python examples/own_agent.py
+
+test: .venv/ready
+	$(RUN)pytest
+
+lint: .venv/ready
+	$(RUN)ruff check .
+	$(RUN)ruff format --check .
+
+format: .venv/ready
+	$(RUN)ruff check --fix .
+	$(RUN)ruff format .
+
+types: .venv/ready
+	$(RUN)mypy
+
+# Peers are compared when they are installed: .venv/bin/pip install -e ".[bench]"
+bench: .venv/ready
+	$(RUN)python bench/replay.py --peers --out out/bench
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(RUN)pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv out
