@@ -1,0 +1,329 @@
+"""ReplayBuffer: add steps, sample windows of them, tell how the model did on each."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from . import saving
+from .fields import Array, Layout, flatten, nest
+from .priority import Curious, Floats, Rule
+from .sampler import Mixture, Sampler
+from .scratch import Scratch
+from .storage import Storage
+from .sumtree import Ints
+from .windows import STALE, UNKNOWN, Window, Windows
+
+
+class Batch(dict[str, Any]):
+    """Windows of steps: a dict of arrays [B, T, ...], nested as the steps were.
+
+    ids            int64 [B, T]    names of the steps, for `ReplayBuffer.update`
+    probabilities  float64 [B]     with which one draw chose the drawn step of each window
+    """
+
+    def __init__(self, fields: Mapping[str, Any], ids: Ints, probabilities: Floats) -> None:
+        super().__init__(fields)
+        self.ids = ids
+        self.probabilities = probabilities
+
+
+@dataclass
+class Counts:
+    """What happened to a buffer since it was made, over all saves and loads."""
+
+    added: int = 0  # steps
+    sampled: int = 0  # windows
+    updated: int = 0  # steps that received feedback
+    stale: int = 0  # feedback for steps that were gone by then, ignored
+    refused: int = 0  # priorities not taken because they, or their signal, were not finite
+
+
+class ReplayBuffer:
+    """Replay of windows of steps, by priority.
+
+    Args:
+        capacity: steps, all environments together; each environment has an equal part.
+        length: steps in a sampled window.
+        num_envs: environments that add steps.
+        rule: turns visits and signals into priorities; a `Rule` or a `Mixture` of two.
+        window: "last": the drawn step closes its window (DreamerV3); "first": it is the second
+            step of its window, which extends forward (DreamerV2).
+        cross_episodes: whether a window may reach over the end of an episode.
+        seed: of the draws.
+        directory: None: steps are kept in memory. A folder: they are kept in memory-mapped files
+            below it, and may be larger than memory.
+
+    All methods may be called from several threads.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        length: int,
+        num_envs: int = 1,
+        rule: Rule | Mixture | None = None,
+        window: Window = "last",
+        cross_episodes: bool = True,
+        seed: int = 0,
+        directory: str | Path | None = None,
+    ) -> None:
+        shortest = 2 if window == "first" else 1
+        if window not in ("last", "first"):
+            raise ValueError(f'window must be "last" or "first", got {window!r}')
+        if num_envs < 1:
+            raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+        if length < shortest:
+            raise ValueError(f'length must be at least {shortest} with window="{window}"')
+        if capacity // num_envs < length:
+            raise ValueError(
+                f"capacity {capacity} leaves {capacity // num_envs} steps for each of {num_envs} "
+                f"environments; a window of {length} steps needs capacity {length * num_envs}"
+            )
+        self.capacity = capacity
+        self.length = length
+        self.num_envs = num_envs
+        self.window = window
+        self.cross_episodes = cross_episodes
+        self.directory = None if directory is None else Path(directory).absolute()
+        slots = capacity // num_envs * num_envs
+        self.windows = Windows(capacity // num_envs, length, num_envs, window, cross_episodes)
+        self.sampler = Sampler(Curious() if rule is None else rule, slots)
+        self.visit_counts: npt.NDArray[np.int32] = np.zeros(slots, np.int32)
+        self.rng = np.random.default_rng(seed)
+        self.counts = Counts()
+        self.storage: Storage | None = None  # made when the first step tells its layout
+        self.lock = threading.RLock()
+        self._scratch = None if self.directory is None else Scratch(self.directory)
+        self._all_envs: Ints = np.arange(num_envs)
+
+    @property
+    def rule(self) -> Rule | Mixture:
+        """The rule that makes the priorities."""
+        return self.sampler.rule
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a whole window to sample."""
+        return self.sampler.parts[0].tree.total > 0
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def add(self, step: Mapping[str, Any], env: int | None = None) -> Ints:
+        """Store one step of every environment, or of environment `env` alone.
+
+        Args:
+            step: fields, nested as you like, each [num_envs, ...], or [...] with `env`. Needed are
+                `is_first`, `is_last` and `is_terminal`. Fields named `log_*` are stored and can be
+                read, but are not part of a batch.
+            env: the environment that made the step.
+
+        Returns:
+            the ids int64 [num_envs] of the new steps, or the one id [] with `env`.
+        """
+        arrays = flatten(step)
+        with self.lock:
+            if env is None:
+                leading: tuple[int, ...] = (self.num_envs,)
+                envs = self._all_envs
+            else:
+                if not 0 <= env < self.num_envs:
+                    raise ValueError(f"env must be from 0 to {self.num_envs - 1}, got {env}")
+                leading = ()
+                envs = self._all_envs[env : env + 1]
+            if self.storage is None:
+                self.make_storage(Layout.of(arrays, leading))
+            else:
+                self.storage.layout.check(arrays, leading)
+            assert self.storage is not None
+            ids = self._append(self.storage, arrays, envs, env is None)
+            return ids if env is None else ids[0]
+
+    def _append(self, storage: Storage, arrays: dict[str, Array], envs: Ints, many: bool) -> Ints:
+        flag = arrays["is_first"]
+        # What follows the end of an episode, or nothing at all, begins one, whatever its flag says.
+        first = flag.astype(np.bool_).reshape(-1) | self.windows.between[envs]
+        arrays["is_first"] = first.astype(flag.dtype).reshape(flag.shape)
+        last = arrays["is_last"].astype(np.bool_).reshape(-1)
+        times = self.windows.head[envs]
+        pairs = list(zip(envs.tolist(), times.tolist(), strict=True))
+        chunks = [
+            storage.reserve(env, time) for env, time in pairs
+        ]  # may fail: nothing changed yet
+        for i, (chunk, (_, time)) in enumerate(zip(chunks, pairs, strict=True)):
+            storage.write(chunk, time, arrays, i if many else None)
+        changed, opened, slots = self.windows.advance(envs, first, last)
+        self.visit_counts[slots] = 0
+        self.sampler.add(slots, changed, opened)
+        self.counts.added += len(envs)
+        return times * self.num_envs + envs
+
+    def sample(self, batch_size: int) -> Batch:
+        """Draw `batch_size` windows, independently and with replacement."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        with self.lock:
+            if self.storage is None or not self.ready:
+                inside = "" if self.cross_episodes else " inside one episode"
+                raise ValueError(
+                    f"nothing to sample yet: no environment has {self.length} successive "
+                    f"steps{inside}; {len(self)} steps are stored in all. See `ready`."
+                )
+            slots, probabilities = self.sampler.draw(batch_size, self.rng)
+            envs, starts = self.windows.around(slots)
+            fields = {
+                field.name: self.storage.gather(position, envs, starts, self.length)
+                for position, field in enumerate(self.storage.layout.fields)
+                if not field.is_log
+            }
+            fields["is_first"][:, 0] = True  # no state from before the window is known
+            self.counts.sampled += batch_size
+            return Batch(nest(fields), self.windows.ids(envs, starts), probabilities)
+
+    def update(self, ids: npt.ArrayLike, signals: Mapping[str, npt.ArrayLike]) -> None:
+        """Tell how the agent did on steps it was trained on: each counts as one visit.
+
+        Args:
+            ids: of the steps, in any shape; usually `batch.ids` [B, T]. A step that occurs more
+                than once counts as one visit, and the last of its signals is taken.
+            signals: per step numbers in the shape of `ids`, such as "model" (the world model's
+                loss), "likelihood", "kl" or "td". Those that the rule does not read are ignored.
+        """
+        shape = np.shape(ids)
+        used = {}
+        for name in self.sampler.signals:
+            if name not in signals:
+                raise ValueError(
+                    f"{self.rule} reads the signal {name!r}; the signals given are {list(signals)}"
+                )
+            used[name] = np.asarray(signals[name], np.float64)
+            if used[name].shape != shape:
+                raise ValueError(
+                    f"signal {name!r}: expected the shape of the ids {list(shape)}, "
+                    f"got {list(used[name].shape)}"
+                )
+            used[name] = used[name].reshape(-1)
+        with self.lock:
+            slots = self._slots(ids)
+            if slots.size and slots.min() == STALE:
+                there = slots >= 0
+                self.counts.stale += int(np.count_nonzero(~there))
+                slots = slots[there]
+                used = {name: signal[there] for name, signal in used.items()}
+            before = self.visit_counts[slots]
+            self.counts.refused += self.sampler.update(slots, before, used)
+            self.visit_counts[slots] = before + 1  # twice in a batch: twice the same number
+            self.counts.updated += len(slots)
+
+    def priorities(self, ids: npt.ArrayLike) -> Floats:
+        """Return what the tree holds for `ids`, in their shape: 0 for steps that cannot be drawn.
+
+        Under a `Mixture` these are the priorities of its first rule.
+        """
+        with self.lock:
+            slots = self._slots(ids)
+            values = self.sampler.parts[0].tree.leaves[slots]
+            return np.where(slots >= 0, values, 0.0).reshape(np.shape(ids))
+
+    def visits(self, ids: npt.ArrayLike) -> Ints:
+        """Return how often the steps `ids` were trained on, in their shape: 0 if they are gone."""
+        with self.lock:
+            slots = self._slots(ids)
+            return np.where(slots >= 0, self.visit_counts[slots], 0).reshape(np.shape(ids))
+
+    def stored(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return whether the steps `ids` are still in the buffer, in their shape."""
+        with self.lock:
+            return (self._slots(ids) >= 0).reshape(np.shape(ids))
+
+    def ids(self) -> Ints:
+        """Return the ids [N] of all stored steps, environment by environment, oldest first."""
+        with self.lock:
+            return self.windows.ids_of_all()
+
+    def read(self, ids: npt.ArrayLike, field: str) -> Array:
+        """Return one field of stored steps, [*ids.shape, ...]; nested fields as "outer/inner"."""
+        with self.lock:
+            gone = self._slots(ids) < 0
+            if self.storage is None or np.any(gone):
+                missing = np.asarray(ids).reshape(-1)[gone][:5].tolist()
+                raise KeyError(f"steps that are no longer stored cannot be read: ids {missing} ...")
+            position = self.storage.layout.find(field)
+            times, envs = np.divmod(np.asarray(ids, np.int64).reshape(-1), self.num_envs)
+            rows = self.storage.gather(position, envs, times, 1)
+            return rows.reshape(*np.shape(ids), *rows.shape[2:])
+
+    def clear(self) -> None:
+        """Forget all steps. Ids are not used again; counts, random state and rule go on."""
+        with self.lock:
+            slots = self.windows.clear()
+            self.sampler.add(slots[:0], slots, np.zeros(len(slots), np.bool_))
+            if self.storage is not None:
+                self.storage.clear()
+
+    def stats(self) -> dict[str, float]:
+        """Return numbers for a log: sizes, counts so far, spread of visits and priorities."""
+        with self.lock:
+            slots = self.windows.find(self.windows.ids_of_all())
+            visits = self.visit_counts[slots]
+            numbers: dict[str, float] = {
+                "steps": len(slots),
+                "capacity": self.capacity,
+                "bytes": self.storage.nbytes if self.storage else 0,
+                **asdict(self.counts),
+                "visits_mean": float(visits.mean()) if len(slots) else 0.0,
+                "visits_max": int(visits.max(initial=0)),
+                "never_visited": int(np.count_nonzero(visits == 0)),
+            }
+            for part, prefix in zip(self.sampler.parts, ("", "second_"), strict=False):
+                leaves = part.tree.leaves[slots]
+                drawable = leaves[leaves > 0]
+                numbers[f"{prefix}sampleable"] = len(drawable)
+                numbers[f"{prefix}priority_mean"] = float(drawable.mean()) if len(drawable) else 0.0
+                numbers[f"{prefix}priority_max"] = float(drawable.max(initial=0.0))
+                if np.isfinite(part.minimum):
+                    numbers[f"{prefix}signal_minimum"] = part.minimum
+            return numbers
+
+    def save(self, folder: str | Path) -> None:
+        """Save everything; a kill at any moment leaves the previous save of `folder` loadable.
+
+        Steps that an earlier save to the same folder holds are not written again, and those of a
+        mapped buffer are linked, not copied.
+        """
+        saving.save(self, Path(folder))
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        directory: str | Path | Literal["as saved"] | None = "as saved",
+        rule: Rule | Mixture | None = None,
+    ) -> "ReplayBuffer":
+        """Make the buffer that was saved to `folder`; it goes on as if nothing had happened.
+
+        Args:
+            folder: what `save` was given. A damaged or foreign folder is refused.
+            directory: where the steps are to live from now on, as in `ReplayBuffer(directory=)`.
+            rule: needed only if the buffer was made with a rule of your own.
+        """
+        return saving.load(cls, Path(folder), directory, rule)
+
+    def make_storage(self, layout: Layout, rows: int = 0) -> Storage:
+        """Make room for steps of the given layout."""
+        place = None if self._scratch is None else self._scratch.path
+        self.storage = Storage(layout, self.num_envs, self.windows.stripe, place, rows)
+        return self.storage
+
+    def _slots(self, ids: npt.ArrayLike) -> Ints:
+        wanted = np.asarray(ids, np.int64).reshape(-1)
+        slots = self.windows.find(wanted)
+        if slots.size and slots.min() == UNKNOWN:
+            wrong = wanted[slots == UNKNOWN][0]
+            raise ValueError(f"id {wrong} was never given out by this buffer")
+        return slots

@@ -1,0 +1,126 @@
+"""What a step consists of: named arrays of fixed dtype and shape, nested dicts made flat."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+FLAGS = ("is_first", "is_last", "is_terminal")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array of a step: its path ("observation/image"), dtype and shape without leading axes."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one step."""
+        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the field is kept for analysis only (`log_*`) and left out of batches."""
+        return self.name.rpartition("/")[2].startswith("log_")
+
+    def __str__(self) -> str:
+        return f"{self.dtype} of shape {list(self.shape)}"
+
+
+class Layout:
+    """The fields of every step in a buffer, fixed by the first one."""
+
+    def __init__(self, fields: tuple[Field, ...]) -> None:
+        self.fields = fields
+        self._names = frozenset(field.name for field in fields)
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array], leading: tuple[int, ...]) -> "Layout":
+        """Read the layout from a flat step whose arrays all begin with the axes `leading`."""
+        for flag in FLAGS:
+            if flag not in arrays:
+                raise ValueError(f"a step needs the field {flag!r}; it has {sorted(arrays)}")
+        fields = []
+        for name, array in arrays.items():
+            if array.dtype.hasobject or array.dtype.kind in "USV":
+                raise ValueError(
+                    f"field {name!r}: cannot store {array.dtype}; numbers and booleans can be"
+                )
+            if array.shape[: len(leading)] != leading:
+                raise ValueError(
+                    f"field {name!r}: expected the leading axes {list(leading)} (num_envs), "
+                    f"got shape {list(array.shape)}"
+                )
+            field = Field(name, array.dtype, array.shape[len(leading) :])
+            if name in FLAGS and field.shape:
+                raise ValueError(f"field {name!r}: expected one flag a step, got {field}")
+            fields.append(field)
+        return cls(tuple(fields))
+
+    def check(self, arrays: Mapping[str, Array], leading: tuple[int, ...]) -> None:
+        """Raise an error that names the first field that is missing, unknown or of another kind."""
+        for field in self.fields:
+            array = arrays.get(field.name)
+            if array is None:
+                raise ValueError(
+                    f"field {field.name!r} is missing: expected {field}; got {sorted(arrays)}"
+                )
+            if array.dtype != field.dtype or array.shape != leading + field.shape:
+                came = Field(field.name, array.dtype, array.shape[len(leading) :])
+                if array.shape[: len(leading)] != leading:
+                    raise ValueError(
+                        f"field {field.name!r}: expected the leading axes {list(leading)} "
+                        f"(num_envs), got shape {list(array.shape)}"
+                    )
+                raise ValueError(f"field {field.name!r}: expected {field}, got {came}")
+        if len(arrays) > len(self.fields):
+            unknown = sorted(set(arrays) - self._names)
+            raise ValueError(f"unknown fields {unknown}: the first step had {sorted(self._names)}")
+
+    def find(self, name: str) -> int:
+        """Return the position of the field `name`."""
+        for position, field in enumerate(self.fields):
+            if field.name == name:
+                return position
+        raise KeyError(f"no field {name!r}; there are {sorted(self._names)}")
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the layout as JSON values."""
+        return [{"name": f.name, "dtype": f.dtype.str, "shape": list(f.shape)} for f in self.fields]
+
+    @classmethod
+    def from_json(cls, values: list[dict[str, Any]]) -> "Layout":
+        """Make the layout again from what `to_json` gave."""
+        return cls(tuple(Field(v["name"], np.dtype(v["dtype"]), tuple(v["shape"])) for v in values))
+
+
+def flatten(step: Mapping[str, Any], prefix: str = "") -> dict[str, Array]:
+    """Make {"a": {"b": x}} into {"a/b": array(x)}."""
+    return dict(_leaves(step, prefix))
+
+
+def _leaves(step: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Array]]:
+    for name, value in step.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}/")
+        else:
+            yield prefix + name, np.asarray(value)
+
+
+def nest(flat: Mapping[str, Array]) -> dict[str, Any]:
+    """Make {"a/b": x} into {"a": {"b": x}}: the inverse of `flatten`."""
+    nested: dict[str, Any] = {}
+    for path, value in flat.items():
+        *parents, name = path.split("/")
+        inner = nested
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[name] = value
+    return nested

@@ -1,0 +1,175 @@
+"""Which steps are drawn: by the priorities of one rule, or of two rules mixed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import priority
+from .compiled import compiled
+from .priority import Floats, Rule, Visits
+from .sumtree import Ints, SumTree
+from .windows import Flags
+
+# However often a step was visited it can be drawn again: c·β^v would reach 0 after 2,100 visits.
+LEAST = 1e-200
+MOST = 1e200  # a priority beyond this is refused like one that is not finite
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """`fraction` of a batch drawn by the `second` rule, the rest by the `first`.
+
+    Both rules keep priorities of their own and learn from every batch, whichever drew it.
+    """
+
+    first: Rule
+    second: Rule
+    fraction: float
+
+    def __post_init__(self) -> None:
+        for rule in (self.first, self.second):
+            if not isinstance(rule, Rule):
+                raise TypeError(f"a Mixture is made of two rules, got {rule!r}")
+        if not 0 <= self.fraction <= 1:
+            raise ValueError(f"fraction must be between 0 and 1, got {self.fraction}")
+
+
+class Priorities:
+    """The priorities of all slots under one rule, and the tree of those that can be drawn."""
+
+    def __init__(self, rule: Rule, slots: int) -> None:
+        self.rule = rule
+        self.tree = SumTree(slots)
+        self.values: Floats = np.zeros(slots)  # also of steps whose window is not yet whole
+        self.minimum = np.inf  # of the signal, over the whole run (dialect dv2)
+
+    def add(self, slots: Ints, changed: Ints, opened: Flags) -> None:
+        """Enter new steps, then the changes in what can be drawn."""
+        leaves = _enter(self.values, slots, self.rule.p_max, changed, opened)
+        self.tree.set(changed, leaves)
+
+    def update(self, slots: Ints, visits: Visits, signals: Mapping[str, Floats]) -> int:
+        """Give trained steps [N] their new priorities; returns how many were refused.
+
+        A priority that is not finite, or whose signal is not, leaves the old one as it is.
+        """
+        name = self.rule.signal
+        if self.rule.dialect == "dv2" and name not in ("", "td"):
+            signals = {**signals, name: self._above_minimum(signals[name])}
+        with np.errstate(over="ignore", invalid="ignore"):
+            new = self.rule(visits, signals)
+        leaves, refused = _store(
+            self.values, slots, signals[name] if name else new, new, self.tree.leaves
+        )
+        self.tree.set(slots, leaves)
+        return refused
+
+    def _above_minimum(self, signal: Floats) -> Floats:
+        finite = np.isfinite(signal)
+        self.minimum = min(self.minimum, float(np.min(signal, where=finite, initial=np.inf)))
+        return signal - self.minimum
+
+    def restore(self, values: Floats, opened: Ints, minimum: float) -> None:
+        """Continue from saved values; `opened` are the slots that can be drawn."""
+        self.values[:] = values
+        self.minimum = minimum
+        self.tree.set(opened, self.values[opened])
+
+
+class Sampler:
+    """Draws slots by one rule or by a mixture, and passes feedback on to each rule."""
+
+    def __init__(self, rule: Rule | Mixture, slots: int) -> None:
+        if isinstance(rule, Mixture):
+            rules, self._fraction = [rule.first, rule.second], rule.fraction
+        elif isinstance(rule, Rule):
+            rules, self._fraction = [rule], 0.0
+        else:
+            raise TypeError(
+                f"rule must be a Rule or a Mixture, for instance Curious(), got {rule!r}"
+            )
+        self.rule = rule
+        self.parts = [Priorities(part, slots) for part in rules]
+        self.signals = sorted({part.signal for part in rules} - {""})
+
+    def add(self, slots: Ints, changed: Ints, opened: Flags) -> None:
+        """Enter new steps, then the changes in what can be drawn."""
+        for part in self.parts:
+            part.add(slots, changed, opened)
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Draw `count` slots; returns them with the probability that one draw had for each."""
+        first = self.parts[0].tree
+        if len(self.parts) == 1:
+            slots = first.sample(count, rng)
+            return slots, first.get(slots) / first.total
+        second = self.parts[1].tree
+        # Rounded up or down by chance, so that the fraction holds on average for any batch size.
+        seconds = int(self._fraction * count + rng.random())
+        slots = np.concatenate([first.sample(count - seconds, rng), second.sample(seconds, rng)])
+        chances = [tree.get(slots) / tree.total for tree in (first, second)]
+        return slots, (1 - self._fraction) * chances[0] + self._fraction * chances[1]
+
+    def update(self, slots: Ints, visits: Visits, signals: Mapping[str, Floats]) -> int:
+        """Pass feedback [N] on to each rule; returns how many priorities were refused."""
+        return sum(part.update(slots, visits, signals) for part in self.parts)
+
+
+def rule_to_json(rule: Rule | Mixture) -> dict[str, Any]:
+    """Describe a rule as JSON values."""
+    values = {
+        name: rule_to_json(value) if isinstance(value, Rule) else value
+        for name, value in vars(rule).items()
+    }
+    return {"type": type(rule).__name__, **values}
+
+
+def rule_from_json(values: Mapping[str, Any]) -> Rule | Mixture:
+    """Make a rule of this package from what `rule_to_json` gave."""
+    name = values["type"]
+    settings: dict[str, Any] = {
+        key: rule_from_json(value) if isinstance(value, Mapping) else value
+        for key, value in values.items()
+        if key != "type"
+    }
+    if name == "Mixture":
+        return Mixture(**settings)
+    kind = getattr(priority, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, Rule)):
+        raise ValueError(f"the rule {name!r} is not one of this package: pass it as load(rule=...)")
+    return kind(**settings)
+
+
+@compiled
+def _enter(values: Floats, slots: Ints, p_max: float, changed: Ints, opened: Flags) -> Floats:
+    for i in range(len(slots)):
+        values[slots[i]] = p_max
+    leaves = np.zeros(len(changed))
+    for i in range(len(changed)):
+        if opened[i]:
+            leaves[i] = values[changed[i]]
+    return leaves
+
+
+@compiled
+def _store(
+    values: Floats, slots: Ints, signal: Floats, new: Floats, leaves: Floats
+) -> tuple[Floats, int]:
+    """Keep the new priorities [N] that are usable.
+
+    Returns what now belongs into the tree (0 for steps that cannot be drawn) and how many
+    priorities were refused.
+    """
+    into_tree = np.zeros(len(slots))
+    refused = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        if np.isfinite(signal[i]) and abs(new[i]) <= MOST:
+            values[slot] = max(new[i], LEAST)
+        else:
+            refused += 1
+        if leaves[slot] > 0.0:
+            into_tree[i] = values[slot]
+    return into_tree, refused

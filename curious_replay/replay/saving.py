@@ -1,0 +1,201 @@
+"""Saving and loading, such that a kill at any moment leaves the last whole save in place.
+
+A save folder holds
+
+    replay.json     everything small, and which save counts; replaced in one step at the very end
+    save-<n>/       state.npz: per-step bookkeeping; chunk-*.bin: the steps themselves
+
+Rows of a chunk are written once. A new save therefore shares the chunk files of the one before by
+hard links, and a mapped buffer shares its own; only rows that are new since then are written.
+Everything that is read back is checked against checksums.
+"""
+
+import json
+import shutil
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .chunkfiles import LoadError, SavedChunk, load_chunk, save_chunk, sync
+from .fields import Layout
+from .priority import Rule
+from .sampler import Mixture, rule_from_json, rule_to_json
+
+if TYPE_CHECKING:
+    from .buffer import ReplayBuffer
+
+FORMAT = "curious-replay buffer 1"
+MANIFEST = "replay.json"
+STATE = "state.npz"
+
+
+def save(buffer: "ReplayBuffer", folder: Path) -> None:
+    """Write the next save into `folder`, make it the one that counts, remove the one before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with buffer.lock:
+        try:
+            previous = _read_manifest(folder)
+        except LoadError:  # none yet, or none that anyone could load
+            previous = {"number": 0, "chunks": []}
+        old = folder / _save_name(previous["number"])
+        for unfinished in set(folder.glob("save-*")) - {old}:
+            shutil.rmtree(unfinished)
+        number = previous["number"] + 1
+        new = folder / _save_name(number)
+        new.mkdir()
+        chunks = _save_chunks(buffer, new, old, [SavedChunk(**c) for c in previous["chunks"]])
+        with (new / STATE).open("wb") as file:
+            np.savez(file, allow_pickle=False, **_state(buffer))
+            sync(file.fileno())
+        sync(new)
+        content = {**_describe(buffer), "number": number, "chunks": [asdict(c) for c in chunks]}
+        _write_manifest(folder, content)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def load(
+    kind: type["ReplayBuffer"],
+    folder: Path,
+    directory: str | Path | None,
+    rule: Rule | Mixture | None,
+) -> "ReplayBuffer":
+    """Make a buffer from what `save` wrote."""
+    content = _read_manifest(folder)
+    settings = content["settings"]
+    if directory != "as saved":
+        settings["directory"] = directory
+    buffer = kind(rule=rule or rule_from_json(content["rule"]), **settings)
+    if len(content["minimum"]) != len(buffer.sampler.parts):
+        raise ValueError(f"the save was made with {content['rule']}, which {rule} cannot continue")
+    path = folder / _save_name(content["number"])
+    _restore_state(buffer, content, _read_state(path / STATE))
+    if content["layout"] is not None:
+        storage = buffer.make_storage(Layout.from_json(content["layout"]), content["rows"])
+        for values in content["chunks"]:
+            load_chunk(storage, SavedChunk(**values), path)
+    return buffer
+
+
+def _save_chunks(
+    buffer: "ReplayBuffer", new: Path, old: Path, previous: list[SavedChunk]
+) -> list[SavedChunk]:
+    storage = buffer.storage
+    if storage is None:
+        return []
+    shared = {(entry.env, entry.number): entry for entry in previous}
+    chunks = []
+    for env, (oldest, head) in enumerate(
+        zip(buffer.windows.oldest.tolist(), buffer.windows.head.tolist(), strict=True)
+    ):
+        for number in range(oldest // storage.rows, -(-head // storage.rows)):
+            start = max(0, oldest - number * storage.rows)
+            stop = min(storage.rows, head - number * storage.rows)
+            if start < stop:
+                found = shared.get((env, number))
+                chunks.append(save_chunk(storage, env, number, start, stop, new, old, found))
+    storage.saved = {(entry.env, entry.number): entry for entry in chunks}
+    return chunks
+
+
+def _state(buffer: "ReplayBuffer") -> dict[str, Any]:
+    windows, parts = buffer.windows, buffer.sampler.parts
+    return {
+        "head": windows.head,
+        "oldest": windows.oldest,
+        "episode": windows.episode,
+        "between": windows.between,
+        "ends": windows.ends,
+        "visits": buffer.visit_counts,
+        "drawable": parts[0].tree.leaves > 0,
+        **{f"priorities_{i}": part.values for i, part in enumerate(parts)},
+    }
+
+
+def _restore_state(
+    buffer: "ReplayBuffer", content: Mapping[str, Any], state: Mapping[str, Any]
+) -> None:
+    windows = buffer.windows
+    for name in ("head", "oldest", "episode", "between", "ends"):
+        getattr(windows, name)[:] = state[name]
+    buffer.visit_counts[:] = state["visits"]
+    drawable = np.flatnonzero(state["drawable"])
+    for i, (part, minimum) in enumerate(zip(buffer.sampler.parts, content["minimum"], strict=True)):
+        part.restore(
+            state[f"priorities_{i}"], drawable, np.inf if minimum is None else float(minimum)
+        )
+    buffer.rng.bit_generator.state = content["random"]
+    buffer.counts = type(buffer.counts)(**content["counts"])
+
+
+def _describe(buffer: "ReplayBuffer") -> dict[str, Any]:
+    storage = buffer.storage
+    return {
+        "format": FORMAT,
+        "settings": {
+            "capacity": buffer.capacity,
+            "length": buffer.length,
+            "num_envs": buffer.num_envs,
+            "window": buffer.window,
+            "cross_episodes": buffer.cross_episodes,
+            "directory": None if buffer.directory is None else str(buffer.directory),
+        },
+        "rule": rule_to_json(buffer.rule),
+        "minimum": [
+            part.minimum if np.isfinite(part.minimum) else None for part in buffer.sampler.parts
+        ],
+        "random": buffer.rng.bit_generator.state,
+        "counts": asdict(buffer.counts),
+        "layout": storage and storage.layout.to_json(),
+        "rows": storage and storage.rows,
+    }
+
+
+def _save_name(number: int) -> str:
+    return f"save-{number:06d}"
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True, default=repr).encode())
+
+
+def _write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
+    whole = {"crc32": _checksum(content), "content": content}
+    temporary = folder / f"{MANIFEST}.new"
+    with temporary.open("w") as file:
+        json.dump(whole, file, default=repr)
+        file.flush()
+        sync(file.fileno())
+    temporary.replace(folder / MANIFEST)
+    sync(folder)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise LoadError(f"{folder} is not a saved replay buffer: it has no {MANIFEST}")
+    try:
+        whole = json.loads(path.read_text())
+        content: dict[str, Any] = whole["content"]
+        found = content["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise LoadError(f"{path} is damaged or not a saved replay buffer: {error!r}") from error
+    if found != FORMAT:
+        raise LoadError(f"{path} has the format {found!r}; this version reads {FORMAT!r}")
+    if whole["crc32"] != _checksum(content):
+        raise LoadError(f"{path} is damaged: its checksum does not match its content")
+    return content
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except FileNotFoundError as error:
+        raise LoadError(f"{path} is missing: the save is not whole") from error
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        raise LoadError(f"{path} is damaged: {error}") from error

@@ -1,0 +1,212 @@
+"""Where the steps are: chunks of rows, in memory or in memory-mapped files.
+
+Time t of an environment (see windows.py) is row t mod R of its chunk t div R. A chunk holds R rows
+of every field, field after field in one block of bytes, so that a window is at most a few
+contiguous pieces. A row is written once and stays as it is until its step is long gone: a save may
+refer to it while the buffer goes on. In memory, a chunk takes over the place of the one that is
+`places` older; in a folder every chunk is a file of its own, deleted when its steps are gone.
+"""
+
+import mmap
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .compiled import compiled, copy_bytes
+from .fields import Array, Field, Layout
+from .sumtree import Ints
+
+Bytes = npt.NDArray[np.uint8]
+
+# Mapped pages that were touched count as resident memory until they are given back.
+RELEASE_AFTER = 256 * 2**20
+
+
+class Chunk:
+    """R rows of every field."""
+
+    def __init__(self, number: int, layout: Layout, rows: int, path: Path | None = None) -> None:
+        self.number = number
+        self.path = path
+        size = chunk_bytes(layout, rows)
+        self._map: mmap.mmap | None = None
+        if path is None:
+            block = np.empty(size, np.uint8)
+        else:
+            self._map = _map_file(path, size)
+            block = np.frombuffer(self._map, np.uint8)
+        self.fields = [
+            block[start : start + rows * field.nbytes].view(field.dtype).reshape(rows, *field.shape)
+            for field, start in zip(layout.fields, _starts(layout, rows), strict=False)
+        ]
+
+    def raw(self, position: int, start: int, stop: int) -> memoryview:
+        """Return the bytes of rows `start` to `stop` of a field."""
+        return self.fields[position][start:stop].reshape(-1).view(np.uint8).data
+
+    def flush(self) -> None:
+        """Write mapped rows to disk."""
+        if self._map is not None:
+            self._map.flush()
+
+    def release(self) -> None:
+        """Give mapped pages back to the system; they stay in its file cache."""
+        if self._map is not None:
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def delete(self) -> None:
+        """Remove the file; saves that link to it keep theirs."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+class Storage:
+    """The rows of all environments."""
+
+    def __init__(
+        self, layout: Layout, num_envs: int, stripe: int, directory: Path | None, rows: int = 0
+    ) -> None:
+        self.layout = layout
+        self.directory = directory
+        # Enough chunks that a save need not repeat much, few enough that they can all be open.
+        self.rows = rows or max(64, -(-stripe // max(8, min(64, 512 // num_envs))))
+        # Files are never written again, so a new chunk cannot take the place of a living one.
+        self.places = -(-stripe // self.rows) + (directory is not None)
+        self._chunks: list[list[Chunk | None]] = [[None] * self.places for _ in range(num_envs)]
+        self._addresses: Ints = np.zeros((len(layout.fields), num_envs, self.places), np.int64)
+        self.saved: dict[tuple[int, int], Any] = {}  # what chunkfiles.py has on disk of each chunk
+        self._touched = 0
+        self._step_bytes = sum(field.nbytes for field in layout.fields)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all chunks in use."""
+        used = sum(chunk is not None for chunks in self._chunks for chunk in chunks)
+        return used * chunk_bytes(self.layout, self.rows)
+
+    def reserve(self, env: int, time: int) -> Chunk:
+        """Return the chunk in which `time` of `env` is to be written; make it if need be."""
+        number = time // self.rows
+        chunk = self._chunks[env][number % self.places]
+        if chunk is not None and chunk.number == number:
+            return chunk
+        if chunk is not None and self.directory is None:
+            chunk.number = number
+            return chunk
+        new = Chunk(number, self.layout, self.rows, self.path(env, number))
+        if chunk is not None:
+            chunk.delete()
+        self.put(env, new)
+        return new
+
+    def path(self, env: int, number: int) -> Path | None:
+        """Return the file of a chunk, None in memory."""
+        return self.directory / chunk_name(env, number) if self.directory else None
+
+    def put(self, env: int, chunk: Chunk) -> None:
+        """Make `chunk` part of the storage."""
+        place = chunk.number % self.places
+        self._chunks[env][place] = chunk
+        for i, rows in enumerate(chunk.fields):
+            self._addresses[i, env, place] = rows.__array_interface__["data"][0]
+
+    def chunk(self, env: int, number: int) -> Chunk:
+        """Return the chunk that holds, or held until it was overwritten, chunk `number`."""
+        chunk = self._chunks[env][number % self.places]
+        if chunk is None:
+            raise KeyError(f"environment {env} has no chunk {number}")
+        return chunk
+
+    def write(self, chunk: Chunk, time: int, step: Mapping[str, Array], at: int | None) -> None:
+        """Write one step: entry `at` of the arrays in `step`, or the arrays themselves."""
+        row = time % self.rows
+        for field, rows in zip(self.layout.fields, chunk.fields, strict=True):
+            value = step[field.name]
+            rows[row] = value if at is None else value[at]
+        self._touch(self._step_bytes)
+
+    def gather(self, position: int, envs: Ints, starts: Ints, length: int) -> Array:
+        """Return field `position` of windows, [B, length, ...]: a new array."""
+        field: Field = self.layout.fields[position]
+        out: Bytes = np.empty(len(envs) * length * field.nbytes, np.uint8)
+        _gather(self._addresses[position], self.rows, field.nbytes, envs, starts, length, out)
+        self._touch(out.nbytes)
+        return out.view(field.dtype).reshape(len(envs), length, *field.shape)
+
+    def clear(self) -> None:
+        """Drop all chunks."""
+        for chunks in self._chunks:
+            for place, chunk in enumerate(chunks):
+                if chunk is not None:
+                    chunk.delete()
+                chunks[place] = None
+
+    def _touch(self, count: int) -> None:
+        if self.directory is None:
+            return
+        self._touched += count
+        if self._touched > RELEASE_AFTER:
+            self._touched = 0
+            for chunks in self._chunks:
+                for chunk in chunks:
+                    if chunk is not None:
+                        chunk.release()
+
+
+def chunk_name(env: int, number: int) -> str:
+    """Return the file name of a chunk."""
+    return f"chunk-{env:04d}-{number:08d}.bin"
+
+
+def chunk_bytes(layout: Layout, rows: int) -> int:
+    """Return the size of a chunk of `rows` rows."""
+    return _starts(layout, rows)[-1]
+
+
+def field_offset(layout: Layout, rows: int, position: int, row: int) -> int:
+    """Return where in a chunk's bytes the given row of a field begins."""
+    return _starts(layout, rows)[position] + row * layout.fields[position].nbytes
+
+
+def _starts(layout: Layout, rows: int) -> list[int]:
+    """Where each field begins in a chunk, at multiples of 64 bytes; last, where the chunk ends."""
+    starts = [0]
+    for field in layout.fields:
+        starts.append(starts[-1] + -(-rows * field.nbytes // 64) * 64)
+    return starts
+
+
+def _map_file(path: Path, size: int) -> mmap.mmap:
+    """Map a file, which is made if it does not exist."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        # Take the disk space now: a full disk is then an error here and not a crash later on.
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, size)
+        else:
+            os.ftruncate(descriptor, size)
+        return mmap.mmap(descriptor, size)
+    finally:
+        os.close(descriptor)
+
+
+@compiled
+def _gather(
+    addresses: Ints, rows: int, row_bytes: int, envs: Ints, starts: Ints, length: int, out: Bytes
+) -> None:
+    places = addresses.shape[1]
+    target = np.uintp(out.ctypes.data)
+    for i in range(len(envs)):
+        time, left = starts[i], length
+        while left > 0:
+            number, row = divmod(time, rows)
+            count = min(left, rows - row)
+            source = addresses[envs[i], number % places] + row * row_bytes
+            copy_bytes(target, np.uintp(source), np.uintp(count * row_bytes))
+            target += np.uintp(count * row_bytes)
+            time += count
+            left -= count
