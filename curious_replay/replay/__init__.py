@@ -7,6 +7,7 @@ buffer.update(batch.ids, {"model": loss})
 """
 
 from .buffer import Batch, ReplayBuffer
+from .chunkfiles import LoadError
 from .priority import Adversarial, Count, Curious, Rule, TemporalDifference, Uniform
 from .sampler import Mixture
 
@@ -15,6 +16,7 @@ __all__ = [
     "Batch",
     "Count",
     "Curious",
+    "LoadError",
     "Mixture",
     "ReplayBuffer",
     "Rule",

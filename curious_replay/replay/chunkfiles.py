@@ -49,8 +49,9 @@ def save_chunk(
             chunk.flush()
         _link(chunk.path, path)
     else:
-        if known is not None and known == previous:
-            _link(previous_folder / path.name, path)
+        shared = previous_folder / path.name
+        if known is not None and known == previous and _whole(storage, shared):
+            _link(shared, path)
         else:
             known = None
         _write_rows(storage, chunk, known.stop if known else start, stop, path)
@@ -67,8 +68,8 @@ def load_chunk(storage: Storage, saved: SavedChunk, folder: Path) -> None:
     path = folder / chunk_name(saved.env, saved.number)
     if not path.is_file():
         raise LoadError(f"{path} is missing: the save is not whole")
-    size, expected = path.stat().st_size, chunk_bytes(storage.layout, storage.rows)
-    if size != expected:
+    if not _whole(storage, path):
+        size, expected = path.stat().st_size, chunk_bytes(storage.layout, storage.rows)
         raise LoadError(f"{path} is damaged: it has {size} bytes instead of {expected}")
     target = storage.path(saved.env, saved.number)
     if target is None:
@@ -95,6 +96,11 @@ def sync(target: Path | int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _whole(storage: Storage, path: Path) -> bool:
+    size = chunk_bytes(storage.layout, storage.rows)
+    return path.is_file() and path.stat().st_size == size
 
 
 def _write_rows(storage: Storage, chunk: Chunk, start: int, stop: int, path: Path) -> None:

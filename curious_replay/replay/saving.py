@@ -193,8 +193,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 def _read_state(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
     except FileNotFoundError as error:
         raise LoadError(f"{path} is missing: the save is not whole") from error
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:

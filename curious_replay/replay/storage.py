@@ -139,6 +139,7 @@ class Storage:
 
     def clear(self) -> None:
         """Drop all chunks."""
+        self.saved.clear()
         for chunks in self._chunks:
             for place, chunk in enumerate(chunks):
                 if chunk is not None:

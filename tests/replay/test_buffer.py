@@ -1,0 +1,329 @@
+"""What the buffer promises, one promise a test."""
+
+import threading
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from streams import fill, step
+
+from curious_replay.replay import (
+    Adversarial,
+    Curious,
+    Mixture,
+    ReplayBuffer,
+    TemporalDifference,
+    Uniform,
+)
+
+
+def test_batch_has_the_fields_of_the_steps():
+    buffer = ReplayBuffer(100, 4, num_envs=2)
+    for t in range(10):
+        extra = {"observation": {"image": np.zeros((2, 8, 8, 3), np.uint8), "log_id": np.ones(2)}}
+        buffer.add(step(t, 2) | extra)
+    batch = buffer.sample(3)
+    assert batch["observation"]["image"].shape == (3, 4, 8, 8, 3)
+    assert batch["observation"]["image"].dtype == np.uint8
+    assert list(batch["observation"]) == ["image"]  # log_* fields stay outside
+    assert "log_phase" not in batch
+    assert buffer.read(batch.ids, "observation/log_id").shape == (3, 4)
+    assert batch.ids.dtype == np.int64
+    assert batch.ids.shape == (3, 4)
+    assert batch.probabilities.shape == (3,)
+    batch["number"][:] = -1  # a batch is the caller's own
+    assert (buffer.read(batch.ids, "number") >= 0).all()
+
+
+def test_frequencies_match_priorities():
+    buffer = ReplayBuffer(60, 3, rule=Adversarial(alpha=1.0, eps=0.0), seed=3)
+    ids = fill(buffer, 60).ravel()
+    losses = np.random.default_rng(0).exponential(size=60)
+    buffer.update(ids, {"model": losses})
+    batches = [buffer.sample(100) for _ in range(400)]
+    drawn = np.bincount(np.concatenate([b.ids[:, -1] for b in batches]), minlength=60)
+    assert (drawn[:2] == 0).all()  # no window ends here
+    expected = losses[2:] / losses[2:].sum()
+    assert chisquare(drawn[2:], expected * drawn.sum()).pvalue > 1e-3
+    chances = np.concatenate([b.probabilities for b in batches])
+    last = np.concatenate([b.ids[:, -1] for b in batches])
+    np.testing.assert_allclose(chances, expected[last - 2], rtol=1e-12)
+
+
+def test_same_seed_same_batches():
+    one, same, other = (ReplayBuffer(100, 4, seed=seed) for seed in (1, 1, 2))
+    for buffer in (one, same, other):
+        fill(buffer, 100)
+    batches = [[buffer.sample(8).ids for _ in range(5)] for buffer in (one, same, other)]
+    assert np.array_equal(batches[0], batches[1])
+    assert not np.array_equal(batches[0], batches[2])
+
+
+def test_new_steps_can_be_sampled_as_soon_as_their_window_is_whole():
+    buffer = ReplayBuffer(100, 5)
+    for count in range(1, 10):
+        new = fill(buffer, 1, start=count - 1)
+        assert buffer.ready == (count >= 5)
+        assert (buffer.priorities(new) == (1e5 if count >= 5 else 0)).all()
+
+
+@pytest.mark.parametrize("window", ["last", "first"])
+def test_the_end_of_an_episode_is_replayed(window):
+    buffer = ReplayBuffer(100, 4, window=window, cross_episodes=False)
+    fill(buffer, 30, episode=10)
+    batch = buffer.sample(500)
+    assert batch["is_terminal"].any()
+    ends = set(batch["number"][batch["is_terminal"]])
+    assert ends == {9, 19, 29}
+
+
+def test_forward_windows_begin_before_the_drawn_step_and_end_with_the_episode():
+    """Episode of 12 steps, windows of 5: steps 1 to 8 open their own, 9 to 11 share the last."""
+    buffer = ReplayBuffer(100, 5, window="first", cross_episodes=False, rule=Uniform())
+    fill(buffer, 12, episode=12)
+    slots = buffer.windows.find(np.arange(12))
+    drawable = np.flatnonzero(buffer.priorities(np.arange(12)) > 0)
+    assert drawable.tolist() == list(range(1, 12))
+    _, starts = buffer.windows.around(slots[1:])
+    assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]
+
+
+def test_short_episodes_are_never_windows():
+    buffer = ReplayBuffer(100, 6, cross_episodes=False)
+    fill(buffer, 50, episode=5)
+    assert not buffer.ready
+    with pytest.raises(ValueError, match="no environment has 6 successive steps inside one epi"):
+        buffer.sample(1)
+
+
+def test_ids_are_never_used_again():
+    buffer = ReplayBuffer(10, 2, num_envs=2)
+    seen = fill(buffer, 40).ravel().tolist()
+    buffer.clear()
+    assert len(buffer) == 0
+    seen += fill(buffer, 40, start=40).ravel().tolist()
+    assert len(set(seen)) == len(seen) == 160
+
+
+def test_feedback_for_steps_that_are_gone_is_counted_and_ignored():
+    buffer = ReplayBuffer(10, 2)
+    fill(buffer, 10)
+    batch = buffer.sample(4)
+    fill(buffer, 10, start=10)
+    before = buffer.priorities(buffer.ids())
+    buffer.update(batch.ids, {"model": np.ones((4, 2))})
+    assert buffer.stats()["stale"] == 8
+    assert buffer.stats()["updated"] == 0
+    assert np.array_equal(buffer.priorities(buffer.ids()), before)
+    assert (buffer.visits(buffer.ids()) == 0).all()
+    assert (buffer.priorities(batch.ids) == 0).all()
+    assert (buffer.visits(batch.ids) == 0).all()
+    assert not buffer.stored(batch.ids).any()
+    assert buffer.stored(buffer.ids()).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+def test_a_signal_that_is_not_finite_leaves_the_old_priority(bad, alpha):
+    buffer = ReplayBuffer(4, 1, rule=Curious(alpha=alpha))
+    ids = fill(buffer, 4).ravel()
+    buffer.update(ids, {"model": [1.0, 2.0, 3.0, 4.0]})
+    before = buffer.priorities(ids)
+    buffer.update(ids, {"model": [bad, 2.0, bad, 4.0]})
+    after = buffer.priorities(ids)
+    assert (after[[0, 2]] == before[[0, 2]]).all()
+    assert (after[[1, 3]] < before[[1, 3]]).all()
+    assert buffer.visits(ids).tolist() == [2, 2, 2, 2]  # they were trained on all the same
+    assert buffer.stats()["refused"] == 2
+
+
+def test_a_priority_too_large_to_sum_is_refused():
+    buffer = ReplayBuffer(2, 1, rule=Adversarial(alpha=1.0))
+    ids = fill(buffer, 2).ravel()
+    buffer.update(ids, {"model": [1e308, 1.0]})
+    assert buffer.priorities(ids[0]) == 1e5
+    assert buffer.stats()["refused"] == 1
+
+
+def test_mixture_draws_its_fraction_from_the_second_rule():
+    """Two rules that want different halves of the buffer."""
+    rule = Mixture(Adversarial(alpha=1.0, eps=0.0), TemporalDifference(alpha=1.0, eps=0.0), 0.3)
+    buffer = ReplayBuffer(40, 1, rule=rule)
+    ids = fill(buffer, 40).ravel()
+    low = np.where(ids < 20, 1.0, 1e-100)
+    buffer.update(ids, {"model": low, "td": low[::-1]})
+    for size, least, most in ((10, 3, 3), (16, 4, 5), (1, 0, 1)):
+        counts = [np.count_nonzero(buffer.sample(size).ids >= 20) for _ in range(500)]
+        assert (min(counts), max(counts)) == (least, most)
+        assert np.mean(counts) / size == pytest.approx(0.3, abs=0.07)
+    batch = buffer.sample(100)
+    second = batch.ids[:, 0] >= 20
+    np.testing.assert_allclose(batch.probabilities, np.where(second, 0.3 / 20, 0.7 / 20))
+    assert {"sampleable", "second_sampleable"} <= set(buffer.stats())
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0])
+def test_mixture_of_nothing_and_all(fraction):
+    rule = Mixture(
+        Adversarial(alpha=1.0, eps=0.0), TemporalDifference(alpha=1.0, eps=0.0), fraction
+    )
+    buffer = ReplayBuffer(40, 1, rule=rule)
+    ids = fill(buffer, 40).ravel()
+    low = np.where(ids < 20, 1.0, 1e-100)
+    buffer.update(ids, {"model": low, "td": low[::-1]})
+    assert ((buffer.sample(200).ids >= 20) == bool(fraction)).all()
+
+
+def test_environments_may_add_on_their_own():
+    buffer = ReplayBuffer(40, 3, num_envs=2)
+    one = {name: value[0] for name, value in step(0).items()}
+    ids = [int(buffer.add(one | {"number": np.int64(t)}, env=1)) for t in range(3)]
+    assert ids == [1, 3, 5]
+    assert buffer.sample(1).ids.tolist() == [[1, 3, 5]]
+    buffer.add(step(9, 2))
+    assert buffer.ids().tolist() == [0, 1, 3, 5, 7]
+
+
+def test_what_follows_an_end_begins_an_episode():
+    buffer = ReplayBuffer(10, 2)
+    flags = {"is_first": np.array([False]), "is_terminal": np.array([False])}
+    for last in (False, True, False, False):
+        buffer.add(flags | {"is_last": np.array([last])})
+    assert buffer.read(buffer.ids(), "is_first").tolist() == [True, False, True, False]
+
+
+def test_python_numbers_lists_and_float_flags():
+    buffer = ReplayBuffer(10, 2)
+    for t in range(3):
+        buffer.add({"x": [t], "is_first": [1.0 * (t == 0)], "is_last": [0.0], "is_terminal": [0.0]})
+    assert buffer.sample(1)["is_first"].dtype == np.float64
+    assert buffer.sample(1)["is_first"][0, 0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reward": np.zeros(2)}, "'reward': expected float32 of shape .*got float64 of shape"),
+        ({"number": np.zeros((2, 3), np.int64)}, r"'number': expected int64 .*\[\], got .*\[3\]"),
+        ({"number": np.zeros(3, np.int64)}, r"'number': expected the leading axes \[2\].*\[3\]"),
+        ({"more": np.zeros(2)}, r"unknown fields \['more'\]"),
+        ({"reward": None}, "field 'reward' is missing: expected float32 of shape"),
+    ],
+)
+def test_a_step_of_another_kind_is_refused(change, message):
+    buffer = ReplayBuffer(20, 2, num_envs=2)
+    fill(buffer, 3)
+    wrong = {k: v for k, v in (step(3, 2) | change).items() if v is not None}
+    with pytest.raises(ValueError, match=message):
+        buffer.add(wrong)
+    assert len(buffer) == 6
+    fill(buffer, 1, start=3)  # goes on as if nothing had happened
+    assert buffer.read(buffer.ids(), "number").tolist() == [0, 1, 2, 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"is_last": None}, "needs the field 'is_last'"),
+        ({"name": np.array(["a"])}, "'name': cannot store <U1"),
+        ({"is_first": np.zeros((1, 2), bool)}, "'is_first': expected one flag a step"),
+        (
+            {"x": np.float64(1)},
+            r"'x': expected the leading axes \[1\] .*, got shape \[\]",
+        ),
+    ],
+)
+def test_a_first_step_must_be_storable(wrong, message):
+    first = {k: v for k, v in (step(0) | wrong).items() if v is not None}
+    with pytest.raises(ValueError, match=message):
+        ReplayBuffer(20, 2).add(first)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"capacity": 100, "length": 64, "num_envs": 2}, "needs capacity 128"),
+        ({"capacity": 100, "length": 0}, "length must be at least 1"),
+        ({"capacity": 100, "length": 1, "window": "first"}, "length must be at least 2"),
+        ({"capacity": 100, "length": 4, "window": "middle"}, '"last" or "first", got .middle'),
+        ({"capacity": 100, "length": 4, "num_envs": 0}, "num_envs must be at least 1, got 0"),
+    ],
+)
+def test_wrong_settings_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        ReplayBuffer(**options)
+
+
+def test_wrong_calls_are_named():
+    buffer = ReplayBuffer(20, 4)
+    with pytest.raises(ValueError, match=r"nothing to sample yet: .* 0 steps"):
+        buffer.sample(2)
+    ids = fill(buffer, 10)
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        buffer.sample(0)
+    with pytest.raises(ValueError, match=r"reads the signal 'model'; .* are \['td'\]"):
+        buffer.update(ids, {"td": np.zeros((10, 1))})
+    with pytest.raises(ValueError, match=r"shape of the ids \[10, 1\], got \[10\]"):
+        buffer.update(ids, {"model": np.zeros(10)})
+    with pytest.raises(ValueError, match="id 10 was never given out"):
+        buffer.update([10], {"model": [1.0]})
+    with pytest.raises(ValueError, match="env must be from 0 to 0, got 1"):
+        buffer.add(step(0), env=1)
+    with pytest.raises(KeyError, match=r"no field 'colour'; there are \['env', 'is_first'"):
+        buffer.read(ids, "colour")
+    fill(buffer, 20, start=10)
+    with pytest.raises(KeyError, match=r"cannot be read: ids \[0, 1"):
+        buffer.read(ids, "number")
+
+
+def test_stats():
+    buffer = ReplayBuffer(20, 4, rule=Curious(dialect="dv2"))
+    assert buffer.stats()["steps"] == 0
+    fill(buffer, 10)
+    batch = buffer.sample(1)
+    buffer.update(batch.ids, {"model": np.full((1, 4), 7.0)})
+    stats = buffer.stats()
+    assert stats["steps"] == stats["added"] == 10
+    assert stats["sampled"] == 1
+    assert stats["updated"] == 4
+    assert stats["never_visited"] == 6
+    assert stats["visits_max"] == 1
+    assert stats["visits_mean"] == pytest.approx(0.4)
+    assert stats["sampleable"] == 7
+    assert stats["priority_max"] == 1e5
+    assert stats["signal_minimum"] == 7.0
+    assert stats["bytes"] > 10 * 8
+
+
+@pytest.mark.parametrize("directory", [False, True])
+def test_one_thread_samples_while_another_adds_and_updates(directory, tmp_path):
+    place = tmp_path if directory else None
+    buffer = ReplayBuffer(500, 16, num_envs=2, cross_episodes=False, directory=place)
+    fill(buffer, 50, size=(64,))
+    stop, errors, rounds = threading.Event(), [], 0
+
+    def add_and_update():
+        try:
+            time = 50
+            while not stop.is_set():
+                ids = fill(buffer, 1, start=time, size=(64,))
+                buffer.update(ids, {"model": np.ones_like(ids, float)})
+                time += 1
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=add_and_update)
+    thread.start()
+    try:
+        while rounds < 1000 and not errors:
+            batch = buffer.sample(8)
+            numbers = batch["number"]
+            assert (numbers == numbers[..., :1]).all()  # no step is half written
+            assert (np.diff(numbers[..., 0], axis=1) == 1).all()
+            buffer.update(batch.ids, {"model": np.ones((8, 16))})
+            rounds += 1
+    finally:
+        stop.set()
+        thread.join()
+    assert not errors
+    assert buffer.stats()["added"] > 600
