@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from .sampler import Mixture, Sampler
 from .scratch import Scratch
 from .storage import Storage
 from .sumtree import Ints
-from .windows import STALE, UNKNOWN, Window, Windows
+from .windows import STALE, Window, Windows
 
 
 class Batch(dict[str, Any]):
@@ -93,13 +94,12 @@ class ReplayBuffer:
         slots = capacity // num_envs * num_envs
         self.windows = Windows(capacity // num_envs, length, num_envs, window, cross_episodes)
         self.sampler = Sampler(Curious() if rule is None else rule, slots)
-        self.visit_counts: npt.NDArray[np.int32] = np.zeros(slots, np.int32)
         self.rng = np.random.default_rng(seed)
         self.counts = Counts()
         self.storage: Storage | None = None  # made when the first step tells its layout
         self.lock = threading.RLock()
         self._scratch = None if self.directory is None else Scratch(self.directory)
-        self._all_envs: Ints = np.arange(num_envs)
+        self._envs = range(num_envs)
 
     @property
     def rule(self) -> Rule | Mixture:
@@ -109,10 +109,14 @@ class ReplayBuffer:
     @property
     def ready(self) -> bool:
         """Whether there is a whole window to sample."""
-        return self.sampler.parts[0].tree.total > 0
+        with self.lock:
+            self._settle()
+            return self.sampler.parts[0].tree.total > 0
 
     def __len__(self) -> int:
-        return len(self.windows)
+        with self.lock:
+            self._settle()
+            return len(self.windows)
 
     def add(self, step: Mapping[str, Any], env: int | None = None) -> Ints:
         """Store one step of every environment, or of environment `env` alone.
@@ -126,42 +130,33 @@ class ReplayBuffer:
         Returns:
             the ids int64 [num_envs] of the new steps, or the one id [] with `env`.
         """
-        arrays = flatten(step)
         with self.lock:
-            if env is None:
-                leading: tuple[int, ...] = (self.num_envs,)
-                envs = self._all_envs
-            else:
-                if not 0 <= env < self.num_envs:
-                    raise ValueError(f"env must be from 0 to {self.num_envs - 1}, got {env}")
-                leading = ()
-                envs = self._all_envs[env : env + 1]
-            if self.storage is None:
-                self.make_storage(Layout.of(arrays, leading))
-            else:
-                self.storage.layout.check(arrays, leading)
-            assert self.storage is not None
-            ids = self._append(self.storage, arrays, envs, env is None)
+            if env is not None and not 0 <= env < self.num_envs:
+                raise ValueError(f"env must be from 0 to {self.num_envs - 1}, got {env}")
+            leading = (self.num_envs,) if env is None else ()
+            storage = self.storage or self.make_storage(Layout.of(flatten(step), leading))
+            arrays = storage.layout.take(step, leading)
+            envs = self._envs if env is None else (env,)
+            for each in envs:
+                storage.reserve(each)  # may fail, on a full disk: nothing is changed yet
+            for each in envs:
+                storage.write(each, arrays, each if env is None else None)
+            first, last = storage.layout.flags
+            ids = self.windows.push(env, arrays[first], arrays[last])
+            if self.windows.full:
+                self._settle()
+            self.counts.added += len(envs)
             return ids if env is None else ids[0]
 
-    def _append(self, storage: Storage, arrays: dict[str, Array], envs: Ints, many: bool) -> Ints:
-        flag = arrays["is_first"]
-        # What follows the end of an episode, or nothing at all, begins one, whatever its flag says.
-        first = flag.astype(np.bool_).reshape(-1) | self.windows.between[envs]
-        arrays["is_first"] = first.astype(flag.dtype).reshape(flag.shape)
-        last = arrays["is_last"].astype(np.bool_).reshape(-1)
-        times = self.windows.head[envs]
-        pairs = list(zip(envs.tolist(), times.tolist(), strict=True))
-        chunks = [
-            storage.reserve(env, time) for env, time in pairs
-        ]  # may fail: nothing changed yet
-        for i, (chunk, (_, time)) in enumerate(zip(chunks, pairs, strict=True)):
-            storage.write(chunk, time, arrays, i if many else None)
-        changed, opened, slots = self.windows.advance(envs, first, last)
-        self.visit_counts[slots] = 0
-        self.sampler.add(slots, changed, opened)
-        self.counts.added += len(envs)
-        return times * self.num_envs + envs
+    def _settle(self) -> None:
+        """Take account of the steps added so far; done before anything is said about steps."""
+        change = self.windows.advance()
+        if change is None:
+            return
+        self.sampler.add(change)
+        for time, env in map(divmod, change.unmarked.tolist(), repeat(self.num_envs)):
+            if self.storage is not None and time >= self.windows.oldest[env]:
+                self.storage.mark(self.storage.layout.flags[0], env, time)
 
     def sample(self, batch_size: int) -> Batch:
         """Draw `batch_size` windows, independently and with replacement."""
@@ -209,15 +204,13 @@ class ReplayBuffer:
                 )
             used[name] = used[name].reshape(-1)
         with self.lock:
-            slots = self._slots(ids)
-            if slots.size and slots.min() == STALE:
-                there = slots >= 0
-                self.counts.stale += int(np.count_nonzero(~there))
+            slots, stale = self._slots(ids)
+            if stale:
+                there = slots != STALE
                 slots = slots[there]
                 used = {name: signal[there] for name, signal in used.items()}
-            before = self.visit_counts[slots]
-            self.counts.refused += self.sampler.update(slots, before, used)
-            self.visit_counts[slots] = before + 1  # twice in a batch: twice the same number
+            self.counts.stale += stale
+            self.counts.refused += self.sampler.update(slots, used)
             self.counts.updated += len(slots)
 
     def priorities(self, ids: npt.ArrayLike) -> Floats:
@@ -226,32 +219,35 @@ class ReplayBuffer:
         Under a `Mixture` these are the priorities of its first rule.
         """
         with self.lock:
-            slots = self._slots(ids)
+            slots, _ = self._slots(ids)
             values = self.sampler.parts[0].tree.leaves[slots]
-            return np.where(slots >= 0, values, 0.0).reshape(np.shape(ids))
+            return np.where(slots != STALE, values, 0.0).reshape(np.shape(ids))
 
     def visits(self, ids: npt.ArrayLike) -> Ints:
         """Return how often the steps `ids` were trained on, in their shape: 0 if they are gone."""
         with self.lock:
-            slots = self._slots(ids)
-            return np.where(slots >= 0, self.visit_counts[slots], 0).reshape(np.shape(ids))
+            slots, _ = self._slots(ids)
+            visits = self.sampler.visits[slots]
+            return np.where(slots != STALE, visits, 0).reshape(np.shape(ids))
 
     def stored(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return whether the steps `ids` are still in the buffer, in their shape."""
         with self.lock:
-            return (self._slots(ids) >= 0).reshape(np.shape(ids))
+            slots, _ = self._slots(ids)
+            return np.not_equal(slots, STALE).reshape(np.shape(ids))
 
     def ids(self) -> Ints:
         """Return the ids [N] of all stored steps, environment by environment, oldest first."""
         with self.lock:
+            self._settle()
             return self.windows.ids_of_all()
 
     def read(self, ids: npt.ArrayLike, field: str) -> Array:
         """Return one field of stored steps, [*ids.shape, ...]; nested fields as "outer/inner"."""
         with self.lock:
-            gone = self._slots(ids) < 0
-            if self.storage is None or np.any(gone):
-                missing = np.asarray(ids).reshape(-1)[gone][:5].tolist()
+            slots, stale = self._slots(ids)
+            if self.storage is None or stale:
+                missing = np.asarray(ids).reshape(-1)[slots == STALE][:5].tolist()
                 raise KeyError(f"steps that are no longer stored cannot be read: ids {missing} ...")
             position = self.storage.layout.find(field)
             times, envs = np.divmod(np.asarray(ids, np.int64).reshape(-1), self.num_envs)
@@ -261,16 +257,17 @@ class ReplayBuffer:
     def clear(self) -> None:
         """Forget all steps. Ids are not used again; counts, random state and rule go on."""
         with self.lock:
-            slots = self.windows.clear()
-            self.sampler.add(slots[:0], slots, np.zeros(len(slots), np.bool_))
+            self._settle()
+            self.sampler.add(self.windows.clear())
             if self.storage is not None:
                 self.storage.clear()
 
     def stats(self) -> dict[str, float]:
         """Return numbers for a log: sizes, counts so far, spread of visits and priorities."""
         with self.lock:
-            slots = self.windows.find(self.windows.ids_of_all())
-            visits = self.visit_counts[slots]
+            self._settle()
+            slots, _, _ = self.windows.find(self.windows.ids_of_all())
+            visits = self.sampler.visits[slots]
             numbers: dict[str, float] = {
                 "steps": len(slots),
                 "capacity": self.capacity,
@@ -296,7 +293,9 @@ class ReplayBuffer:
         Steps that an earlier save to the same folder holds are not written again, and those of a
         mapped buffer are linked, not copied.
         """
-        saving.save(self, Path(folder))
+        with self.lock:
+            self._settle()
+            saving.save(self, Path(folder))
 
     @classmethod
     def load(
@@ -314,16 +313,18 @@ class ReplayBuffer:
         """
         return saving.load(cls, Path(folder), directory, rule)
 
-    def make_storage(self, layout: Layout, rows: int = 0) -> Storage:
+    def make_storage(self, layout: Layout, rows: int | None = None) -> Storage:
         """Make room for steps of the given layout."""
         place = None if self._scratch is None else self._scratch.path
-        self.storage = Storage(layout, self.num_envs, self.windows.stripe, place, rows)
+        times = self.windows.head.tolist()
+        self.storage = Storage(layout, times, self.windows.stripe, place, rows)
         return self.storage
 
-    def _slots(self, ids: npt.ArrayLike) -> Ints:
+    def _slots(self, ids: npt.ArrayLike) -> tuple[Ints, int]:
+        """Slots [N] of ids of any shape, and how many of them are stale."""
+        self._settle()
         wanted = np.asarray(ids, np.int64).reshape(-1)
-        slots = self.windows.find(wanted)
-        if slots.size and slots.min() == UNKNOWN:
-            wrong = wanted[slots == UNKNOWN][0]
-            raise ValueError(f"id {wrong} was never given out by this buffer")
-        return slots
+        slots, stale, wrong = self.windows.find(wanted)
+        if wrong >= 0:
+            raise ValueError(f"id {wanted[wrong]} was never given out by this buffer")
+        return slots, stale

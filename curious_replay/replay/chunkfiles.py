@@ -73,7 +73,7 @@ def load_chunk(storage: Storage, saved: SavedChunk, folder: Path) -> None:
         raise LoadError(f"{path} is damaged: it has {size} bytes instead of {expected}")
     target = storage.path(saved.env, saved.number)
     if target is None:
-        chunk = storage.reserve(saved.env, saved.number * storage.rows)
+        chunk = storage.place(saved.env, saved.number)
         _read_rows(storage, saved, path, chunk)
     else:
         _read_rows(storage, saved, path, None)

@@ -1,7 +1,9 @@
 """What a step consists of: named arrays of fixed dtype and shape, nested dicts made flat."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,12 @@ class Field:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes of one step."""
-        return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+        return self.dtype.itemsize * math.prod(self.shape)
 
-    @property
+    @cached_property
     def is_log(self) -> bool:
         """Whether the field is kept for analysis only (`log_*`) and left out of batches."""
         return self.name.rpartition("/")[2].startswith("log_")
@@ -40,6 +42,8 @@ class Layout:
     def __init__(self, fields: tuple[Field, ...]) -> None:
         self.fields = fields
         self._names = frozenset(field.name for field in fields)
+        self._wanted: dict[tuple[int, ...], list[tuple[str, np.dtype[Any], Any]]] = {}
+        self.flags = (self.find("is_first"), self.find("is_last"))
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array], leading: tuple[int, ...]) -> "Layout":
@@ -64,7 +68,27 @@ class Layout:
             fields.append(field)
         return cls(tuple(fields))
 
-    def check(self, arrays: Mapping[str, Array], leading: tuple[int, ...]) -> None:
+    def take(self, step: Mapping[str, Any], leading: tuple[int, ...]) -> list[Array]:
+        """Return the arrays of a step in the order of the fields, after checking each of them."""
+        arrays: list[Array] = []
+        for name, dtype, shape in self._expected(leading):
+            array = step.get(name)
+            if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
+                break
+            arrays.append(array)
+        else:
+            if len(step) == len(arrays):
+                return arrays  # the usual case: a flat dict of the right arrays
+        flat = flatten(step)
+        self._check(flat, leading)
+        return [flat[field.name] for field in self.fields]
+
+    def _expected(self, leading: tuple[int, ...]) -> list[tuple[str, np.dtype[Any], Any]]:
+        if leading not in self._wanted:
+            self._wanted[leading] = [(f.name, f.dtype, leading + f.shape) for f in self.fields]
+        return self._wanted[leading]
+
+    def _check(self, arrays: Mapping[str, Array], leading: tuple[int, ...]) -> None:
         """Raise an error that names the first field that is missing, unknown or of another kind."""
         for field in self.fields:
             array = arrays.get(field.name)

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import priority
 from .compiled import compiled
 from .priority import Floats, Rule, Visits
-from .sumtree import Ints, SumTree
-from .windows import Flags
+from .sumtree import Ints, SumTree, set_leaves
+from .windows import Change, Flags
 
 # However often a step was visited it can be drawn again: c·β^v would reach 0 after 2,100 visits.
 LEAST = 1e-200
@@ -45,10 +46,13 @@ class Priorities:
         self.values: Floats = np.zeros(slots)  # also of steps whose window is not yet whole
         self.minimum = np.inf  # of the signal, over the whole run (dialect dv2)
 
-    def add(self, slots: Ints, changed: Ints, opened: Flags) -> None:
+    def add(self, change: Change, visits: Visits) -> None:
         """Enter new steps, then the changes in what can be drawn."""
-        leaves = _enter(self.values, slots, self.rule.p_max, changed, opened)
-        self.tree.set(changed, leaves)
+        tree = self.tree
+        _enter(
+            self.values, visits, self.rule.p_max, change.slots, change.changed, change.opened,
+            tree.table, tree.level, tree.capacity,
+        )  # fmt: skip
 
     def update(self, slots: Ints, visits: Visits, signals: Mapping[str, Floats]) -> int:
         """Give trained steps [N] their new priorities; returns how many were refused.
@@ -60,11 +64,10 @@ class Priorities:
             signals = {**signals, name: self._above_minimum(signals[name])}
         with np.errstate(over="ignore", invalid="ignore"):
             new = self.rule(visits, signals)
-        leaves, refused = _store(
-            self.values, slots, signals[name] if name else new, new, self.tree.leaves
+        signal, tree = signals[name] if name else new, self.tree
+        return _store(
+            self.values, slots, signal, new, tree.leaves, tree.table, tree.level, tree.capacity
         )
-        self.tree.set(slots, leaves)
-        return refused
 
     def _above_minimum(self, signal: Floats) -> Floats:
         finite = np.isfinite(signal)
@@ -92,12 +95,13 @@ class Sampler:
             )
         self.rule = rule
         self.parts = [Priorities(part, slots) for part in rules]
+        self.visits: npt.NDArray[np.int32] = np.zeros(slots, np.int32)
         self.signals = sorted({part.signal for part in rules} - {""})
 
-    def add(self, slots: Ints, changed: Ints, opened: Flags) -> None:
+    def add(self, change: Change) -> None:
         """Enter new steps, then the changes in what can be drawn."""
         for part in self.parts:
-            part.add(slots, changed, opened)
+            part.add(change, self.visits)
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
         """Draw `count` slots; returns them with the probability that one draw had for each."""
@@ -112,9 +116,12 @@ class Sampler:
         chances = [tree.get(slots) / tree.total for tree in (first, second)]
         return slots, (1 - self._fraction) * chances[0] + self._fraction * chances[1]
 
-    def update(self, slots: Ints, visits: Visits, signals: Mapping[str, Floats]) -> int:
-        """Pass feedback [N] on to each rule; returns how many priorities were refused."""
-        return sum(part.update(slots, visits, signals) for part in self.parts)
+    def update(self, slots: Ints, signals: Mapping[str, Floats]) -> int:
+        """Count a visit and pass feedback [N] on to each rule; returns how many were refused."""
+        before = self.visits[slots]
+        refused = sum(part.update(slots, before, signals) for part in self.parts)
+        self.visits[slots] = before + 1  # twice in a batch: twice the same number
+        return refused
 
 
 def rule_to_json(rule: Rule | Mixture) -> dict[str, Any]:
@@ -143,26 +150,27 @@ def rule_from_json(values: Mapping[str, Any]) -> Rule | Mixture:
 
 
 @compiled
-def _enter(values: Floats, slots: Ints, p_max: float, changed: Ints, opened: Flags) -> Floats:
+def _enter(
+    values: Floats, visits: Visits, p_max: float, slots: Ints, changed: Ints, opened: Flags,
+    table: Floats, level: Ints, capacity: int,
+) -> None:  # fmt: skip
     for i in range(len(slots)):
         values[slots[i]] = p_max
-    leaves = np.zeros(len(changed))
+        visits[slots[i]] = 0
+    into_tree = np.zeros(len(changed))  # 0: cannot be drawn
     for i in range(len(changed)):
         if opened[i]:
-            leaves[i] = values[changed[i]]
-    return leaves
+            into_tree[i] = values[changed[i]]
+    set_leaves(table, level, capacity, changed, into_tree)
 
 
 @compiled
 def _store(
-    values: Floats, slots: Ints, signal: Floats, new: Floats, leaves: Floats
-) -> tuple[Floats, int]:
-    """Keep the new priorities [N] that are usable.
-
-    Returns what now belongs into the tree (0 for steps that cannot be drawn) and how many
-    priorities were refused.
-    """
-    into_tree = np.zeros(len(slots))
+    values: Floats, slots: Ints, signal: Floats, new: Floats, leaves: Floats,
+    table: Floats, level: Ints, capacity: int,
+) -> int:  # fmt: skip
+    """Keep the new priorities [N] that are usable; returns how many were refused."""
+    into_tree = np.zeros(len(slots))  # 0: cannot be drawn
     refused = 0
     for i in range(len(slots)):
         slot = slots[i]
@@ -172,4 +180,5 @@ def _store(
             refused += 1
         if leaves[slot] > 0.0:
             into_tree[i] = values[slot]
-    return into_tree, refused
+    set_leaves(table, level, capacity, slots, into_tree)
+    return refused

@@ -37,25 +37,24 @@ STATE = "state.npz"
 def save(buffer: "ReplayBuffer", folder: Path) -> None:
     """Write the next save into `folder`, make it the one that counts, remove the one before."""
     folder.mkdir(parents=True, exist_ok=True)
-    with buffer.lock:
-        try:
-            previous = _read_manifest(folder)
-        except LoadError:  # none yet, or none that anyone could load
-            previous = {"number": 0, "chunks": []}
-        old = folder / _save_name(previous["number"])
-        for unfinished in set(folder.glob("save-*")) - {old}:
-            shutil.rmtree(unfinished)
-        number = previous["number"] + 1
-        new = folder / _save_name(number)
-        new.mkdir()
-        chunks = _save_chunks(buffer, new, old, [SavedChunk(**c) for c in previous["chunks"]])
-        with (new / STATE).open("wb") as file:
-            np.savez(file, allow_pickle=False, **_state(buffer))
-            sync(file.fileno())
-        sync(new)
-        content = {**_describe(buffer), "number": number, "chunks": [asdict(c) for c in chunks]}
-        _write_manifest(folder, content)
-        shutil.rmtree(old, ignore_errors=True)
+    try:
+        previous = _read_manifest(folder)
+    except LoadError:  # none yet, or none that anyone could load
+        previous = {"number": 0, "chunks": []}
+    old = folder / _save_name(previous["number"])
+    for unfinished in set(folder.glob("save-*")) - {old}:
+        shutil.rmtree(unfinished)
+    number = previous["number"] + 1
+    new = folder / _save_name(number)
+    new.mkdir()
+    chunks = _save_chunks(buffer, new, old, [SavedChunk(**c) for c in previous["chunks"]])
+    with (new / STATE).open("wb") as file:
+        np.savez(file, allow_pickle=False, **_state(buffer))
+        sync(file.fileno())
+    sync(new)
+    content = {**_describe(buffer), "number": number, "chunks": [asdict(c) for c in chunks]}
+    _write_manifest(folder, content)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def load(
@@ -105,12 +104,9 @@ def _save_chunks(
 def _state(buffer: "ReplayBuffer") -> dict[str, Any]:
     windows, parts = buffer.windows, buffer.sampler.parts
     return {
-        "head": windows.head,
-        "oldest": windows.oldest,
-        "episode": windows.episode,
-        "between": windows.between,
+        "clock": windows.clock,
         "ends": windows.ends,
-        "visits": buffer.visit_counts,
+        "visits": buffer.sampler.visits,
         "drawable": parts[0].tree.leaves > 0,
         **{f"priorities_{i}": part.values for i, part in enumerate(parts)},
     }
@@ -119,10 +115,8 @@ def _state(buffer: "ReplayBuffer") -> dict[str, Any]:
 def _restore_state(
     buffer: "ReplayBuffer", content: Mapping[str, Any], state: Mapping[str, Any]
 ) -> None:
-    windows = buffer.windows
-    for name in ("head", "oldest", "episode", "between", "ends"):
-        getattr(windows, name)[:] = state[name]
-    buffer.visit_counts[:] = state["visits"]
+    buffer.windows.restore(state["clock"], state["ends"])
+    buffer.sampler.visits[:] = state["visits"]
     drawable = np.flatnonzero(state["drawable"])
     for i, (part, minimum) in enumerate(zip(buffer.sampler.parts, content["minimum"], strict=True)):
         part.restore(

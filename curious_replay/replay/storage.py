@@ -9,7 +9,6 @@ refer to it while the buffer goes on. In memory, a chunk takes over the place of
 
 import mmap
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +67,15 @@ class Storage:
     """The rows of all environments."""
 
     def __init__(
-        self, layout: Layout, num_envs: int, stripe: int, directory: Path | None, rows: int = 0
+        self,
+        layout: Layout,
+        times: list[int],
+        stripe: int,
+        directory: Path | None,
+        rows: int | None = None,
     ) -> None:
+        """Make room for steps that go on from the given `times` of each environment."""
+        num_envs = len(times)
         self.layout = layout
         self.directory = directory
         # Enough chunks that a save need not repeat much, few enough that they can all be open.
@@ -79,6 +85,8 @@ class Storage:
         self._chunks: list[list[Chunk | None]] = [[None] * self.places for _ in range(num_envs)]
         self._addresses: Ints = np.zeros((len(layout.fields), num_envs, self.places), np.int64)
         self.saved: dict[tuple[int, int], Any] = {}  # what chunkfiles.py has on disk of each chunk
+        self._next = times  # of each environment
+        self._current: list[Chunk | None] = [None] * num_envs  # where its next step goes
         self._touched = 0
         self._step_bytes = sum(field.nbytes for field in layout.fields)
 
@@ -88,9 +96,13 @@ class Storage:
         used = sum(chunk is not None for chunks in self._chunks for chunk in chunks)
         return used * chunk_bytes(self.layout, self.rows)
 
-    def reserve(self, env: int, time: int) -> Chunk:
-        """Return the chunk in which `time` of `env` is to be written; make it if need be."""
-        number = time // self.rows
+    def reserve(self, env: int) -> None:
+        """Make sure that there is room for the next step of `env`."""
+        if self._next[env] % self.rows == 0 or self._current[env] is None:
+            self._current[env] = self.place(env, self._next[env] // self.rows)
+
+    def place(self, env: int, number: int) -> Chunk:
+        """Return the chunk for the rows of `number`; make it if need be."""
         chunk = self._chunks[env][number % self.places]
         if chunk is not None and chunk.number == number:
             return chunk
@@ -121,25 +133,39 @@ class Storage:
             raise KeyError(f"environment {env} has no chunk {number}")
         return chunk
 
-    def write(self, chunk: Chunk, time: int, step: Mapping[str, Array], at: int | None) -> None:
-        """Write one step: entry `at` of the arrays in `step`, or the arrays themselves."""
-        row = time % self.rows
-        for field, rows in zip(self.layout.fields, chunk.fields, strict=True):
-            value = step[field.name]
-            rows[row] = value if at is None else value[at]
-        self._touch(self._step_bytes)
+    def write(self, env: int, step: list[Array], at: int | None) -> None:
+        """Write the next step of `env`: entry `at` of the arrays in `step`, or they themselves."""
+        chunk = self._current[env]
+        assert chunk is not None, "reserve comes first"
+        row = self._next[env] % self.rows
+        fields = chunk.fields
+        if at is None:
+            for rows, value in zip(fields, step):  # noqa: B905
+                rows[row] = value
+        else:
+            for rows, values in zip(fields, step):  # noqa: B905
+                rows[row] = values[at]
+        self._next[env] += 1
+        if self.directory is not None:
+            self._touch(self._step_bytes)
+
+    def mark(self, position: int, env: int, time: int) -> None:
+        """Set a flag of a stored step."""
+        self.chunk(env, time // self.rows).fields[position][time % self.rows] = True
 
     def gather(self, position: int, envs: Ints, starts: Ints, length: int) -> Array:
         """Return field `position` of windows, [B, length, ...]: a new array."""
         field: Field = self.layout.fields[position]
         out: Bytes = np.empty(len(envs) * length * field.nbytes, np.uint8)
         _gather(self._addresses[position], self.rows, field.nbytes, envs, starts, length, out)
-        self._touch(out.nbytes)
+        if self.directory is not None:
+            self._touch(out.nbytes)
         return out.view(field.dtype).reshape(len(envs), length, *field.shape)
 
     def clear(self) -> None:
         """Drop all chunks."""
         self.saved.clear()
+        self._current = [None] * len(self._current)
         for chunks in self._chunks:
             for place, chunk in enumerate(chunks):
                 if chunk is not None:
@@ -147,8 +173,6 @@ class Storage:
                 chunks[place] = None
 
     def _touch(self, count: int) -> None:
-        if self.directory is None:
-            return
         self._touched += count
         if self._touched > RELEASE_AFTER:
             self._touched = 0

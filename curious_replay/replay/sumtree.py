@@ -30,15 +30,15 @@ class SumTree:
         rows = [-(-capacity // WIDTH)]
         while rows[0] > 1:
             rows.insert(0, -(-rows[0] // WIDTH))
-        self._level: Ints = np.cumsum([0, *rows], dtype=np.int64)
-        self._table = _aligned_zeros(int(self._level[-1]), WIDTH)
-        leaves = self._table[self._level[-2] :].reshape(-1)
+        self.level: Ints = np.cumsum([0, *rows], dtype=np.int64)
+        self.table = _aligned_zeros(int(self.level[-1]), WIDTH)
+        leaves = self.table[self.level[-2] :].reshape(-1)
         self.leaves = leaves[:capacity]
 
     @property
     def total(self) -> float:
         """The sum of all values."""
-        return float(_node_sum(self._table, 0))
+        return float(_node_sum(self.table, 0))
 
     def get(self, indices: Ints) -> Floats:
         """Return the values at `indices`."""
@@ -49,7 +49,7 @@ class SumTree:
 
         Values must be finite, at least 0 and at most 1e290.
         """
-        done = _set(self._table, self._level, self.capacity, indices, values)
+        done = set_leaves(self.table, self.level, self.capacity, indices, values)
         if done < 0:
             raise ValueError(f"{len(indices)} indices but {len(values)} values")
         if done < len(indices):
@@ -60,7 +60,7 @@ class SumTree:
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
         """Draw `count` indices independently, each with probability value / total."""
-        drawn = _draw(self._table, self._level, rng.random(count))
+        drawn = _draw(self.table, self.level, rng.random(count))
         if drawn.size < count:
             raise ValueError("cannot sample: all values are 0")
         return drawn
@@ -84,7 +84,7 @@ def _node_sum(table: Floats, row: int) -> float:
 
 
 @compiled
-def _set(table: Floats, level: Ints, capacity: int, indices: Ints, values: Floats) -> int:
+def set_leaves(table: Floats, level: Ints, capacity: int, indices: Ints, values: Floats) -> int:
     """Set leaves up to the first wrong one, and the sums above them. Returns how many were set."""
     if len(indices) != len(values):
         return -1

@@ -14,7 +14,7 @@ episode. A step can be drawn while its window is whole:
               is full, the episode's last window serves all the steps that are left in it.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +25,31 @@ from .sumtree import Ints
 Window = Literal["last", "first"]
 Flags = npt.NDArray[np.bool_]
 
-STALE = -1  # the step was overwritten or cleared
-UNKNOWN = -2  # the id was never given out
+QUEUE = 64  # how many new steps may wait
+STALE = -1  # the slot of a step that was overwritten or cleared
+
+
+class Change:
+    """What new steps changed.
+
+    slots    [N]   of the new steps
+    changed  [M]   slots that can no longer (opened False) or can now (True) be drawn,
+    opened   [M]   in the order in which that happened
+    unmarked [K]   ids of new steps that begin an episode although their flag does not say so
+    """
+
+    def __init__(self, slots: Ints, changed: Ints, opened: Flags, unmarked: Ints) -> None:
+        self.slots = slots
+        self.changed = changed
+        self.opened = opened
+        self.unmarked = unmarked
 
 
 class Windows:
-    """Write heads, episode ends and the bookkeeping of what can be drawn."""
+    """Write heads, episode ends and the bookkeeping of what can be drawn.
+
+    New steps are queued and looked at together when somebody asks: that is cheaper than one by one.
+    """
 
     def __init__(
         self, stripe: int, length: int, num_envs: int, window: Window, cross_episodes: bool
@@ -38,49 +57,73 @@ class Windows:
         self.stripe = stripe
         self.length = length
         self.num_envs = num_envs
-        self._last = window == "last"
-        self._cross = cross_episodes
-        self.head: Ints = np.zeros(num_envs, np.int64)
-        self.oldest: Ints = np.zeros(num_envs, np.int64)
-        self.episode: Ints = np.zeros(num_envs, np.int64)  # first step of the current episode
-        self.ends: Flags = np.zeros(num_envs * stripe, np.bool_)  # [slots] episode ends here
-        self.between: Flags = np.ones(num_envs, np.bool_)  # the next step begins an episode
-        self._changed: Ints = np.empty(num_envs * 3 * (length + 1), np.int64)
-        self._opened: Flags = np.empty(len(self._changed), np.bool_)
+        # Numbers are handed to compiled code in few arrays: each argument of a call takes time.
+        self._shape: Ints = np.array([stripe, length, window == "last", cross_episodes, num_envs])
+        self.clock: Ints = np.zeros((3, num_envs), np.int64)
+        self.head, self.oldest, self.episode = self.clock  # episode: where the current one began
+        self.ends: Flags = np.zeros(num_envs * stripe, np.bool_)  # [slots] an episode ends here
+        self._next_ids: Ints = np.arange(num_envs)
+        self._stride: Ints = np.full(num_envs, num_envs)
+        self._envs: list[int] = []  # of the queued steps, and their flags
+        self._first: list[bool] = []
+        self._last: list[bool] = []
 
     def __len__(self) -> int:
         return int((self.head - self.oldest).sum())
 
-    def advance(self, envs: Ints, is_first: Flags, is_last: Flags) -> tuple[Ints, Flags, Ints]:
-        """Take one new step for each of `envs`.
+    @property
+    def full(self) -> bool:
+        """Whether the queue should be taken before more steps are added."""
+        return len(self._envs) >= QUEUE
 
-        Returns its slots, and the slots that could be drawn and no longer can (False) or now can
-        (True), in the order in which that happened.
-        """
-        slots, count = _advance(
-            envs, is_first, is_last, self.head, self.oldest, self.episode, self.ends,
-            self.stripe, self.length, self._last, self._cross, self._changed, self._opened,
+    def push(self, env: int | None, is_first: npt.NDArray[Any], is_last: npt.NDArray[Any]) -> Ints:
+        """Queue one new step of every environment, or of `env`; returns the ids of these steps."""
+        ids = self._next_ids
+        if env is None:
+            self._next_ids = ids + self._stride
+            self._envs += range(self.num_envs)
+            self._first += is_first.tolist()
+            self._last += is_last.tolist()
+            return ids
+        self._next_ids = ids.copy()
+        self._next_ids[env] += self.num_envs
+        self._envs.append(env)
+        self._first.append(is_first.item())
+        self._last.append(is_last.item())
+        return ids[env : env + 1]
+
+    def advance(self) -> Change | None:
+        """Take the queued steps; returns what that changed, None if there were none."""
+        if not self._envs:
+            return None
+        count = len(self._envs) * 3 * self.length  # at most
+        changed, opened = np.empty(count, np.int64), np.empty(count, np.bool_)
+        slots, unmarked, count = _advance(
+            np.array(self._envs), np.array(self._first, np.bool_), np.array(self._last, np.bool_),
+            self.clock, self.ends, self._shape, changed, opened,
         )  # fmt: skip
-        self.between[envs] = is_last
-        return self._changed[:count], self._opened[:count], slots
+        self._envs, self._first, self._last = [], [], []
+        return Change(slots, changed[:count], opened[:count], unmarked)
 
-    def clear(self) -> Ints:
-        """Forget all steps; returns their slots. Ids go on from where they are."""
-        ids = self.ids_of_all()
-        slots = self.find(ids)
+    def restore(self, clock: Ints, ends: Flags) -> None:
+        """Continue from saved state."""
+        self.clock[:] = clock
+        self.ends[:] = ends
+        self._next_ids = self.head * self.num_envs + np.arange(self.num_envs)
+
+    def clear(self) -> Change:
+        """Forget all steps; returns what can no longer be drawn. Ids go on from where they are."""
+        slots, _, _ = self.find(self.ids_of_all())
         self.oldest[:] = self.head
-        self.between[:] = True
-        return slots
+        return Change(slots[:0], slots, np.zeros(len(slots), np.bool_), slots[:0])
 
-    def find(self, ids: Ints) -> Ints:
-        """Return the slots of `ids` [N], STALE or UNKNOWN where there is none."""
-        return _find(ids, self.head, self.oldest, self.num_envs, self.stripe)
+    def find(self, ids: Ints) -> tuple[Ints, int, int]:
+        """Return the slots of `ids` [N], how many are STALE, and where one was never given out."""
+        return _find(ids, self.clock, self._shape)
 
     def around(self, slots: Ints) -> tuple[Ints, Ints]:
         """Return environments [B] and first times [B] of the windows of drawn `slots` [B]."""
-        return _around(
-            slots, self.oldest, self.ends, self.stripe, self.length, self._last, self._cross
-        )
+        return _around(slots, self.clock, self.ends, self._shape)
 
     def ids(self, envs: Ints, starts: Ints) -> Ints:
         """Return the ids [B, length] of windows."""
@@ -99,10 +142,14 @@ class Windows:
 
 @compiled
 def _advance(
-    envs: Ints, is_first: Flags, is_last: Flags, head: Ints, oldest: Ints, episode: Ints,
-    ends: Flags, stripe: int, length: int, last: bool, cross: bool, changed: Ints, opened: Flags,
-) -> tuple[Ints, int]:  # fmt: skip
+    envs: Ints, is_first: Flags, is_last: Flags, clock: Ints, ends: Flags, shape: Ints,
+    changed: Ints, opened: Flags,
+) -> tuple[Ints, Ints, int]:  # fmt: skip
+    stripe, length, last, cross, num_envs = shape
+    head, oldest, episode = clock
     slots = np.empty(len(envs), np.int64)
+    unmarked = np.empty(len(envs), np.int64)
+    odd = 0
     count = 0
     for i in range(len(envs)):
         env = envs[i]
@@ -111,65 +158,78 @@ def _advance(
         if t - oldest[env] == stripe:  # full: the oldest step goes, with the window it opens
             start = oldest[env]
             tail = not cross and ends[base + (start + length - 1) % stripe]
-            count = _note(
-                start, length, last, True, tail, base, stripe, False, changed, opened, count
-            )
+            count = _note(start, True, tail, False, base, shape, changed, opened, count)
             oldest[env] = start + 1
-        there = t > oldest[env]  # a previous step
-        if there and is_first[i] and not ends[base + (t - 1) % stripe]:
-            ends[base + (t - 1) % stripe] = True  # an episode that was broken off
+        before = base + (t - 1) % stripe
+        follows = t > oldest[env]  # there is a step before this one
+        if follows and is_first[i] and not ends[before]:
+            ends[before] = True  # its episode was broken off
             start = t - length
             if not last and not cross and start >= max(oldest[env], episode[env]):
-                count = _note(
-                    start, length, last, False, True, base, stripe, True, changed, opened, count
-                )
-        if not there or ends[base + (t - 1) % stripe]:
+                count = _note(start, False, True, True, base, shape, changed, opened, count)
+        # What follows the end of an episode, or nothing at all, begins one, whatever its flag says.
+        if not follows or ends[before]:
             episode[env] = t
+            if not is_first[i]:
+                unmarked[odd] = t * num_envs + env
+                odd += 1
         slots[i] = base + t % stripe
         ends[slots[i]] = is_last[i]
         head[env] = t + 1
         start = t - length + 1  # the window that this step completes
         if start >= oldest[env] and (cross or start >= episode[env]):
             tail = not cross and is_last[i]
-            count = _note(
-                start, length, last, True, tail, base, stripe, True, changed, opened, count
-            )
-    return slots, count
+            count = _note(start, True, tail, True, base, shape, changed, opened, count)
+    return slots, unmarked[:odd], count
 
 
 @compiled
 def _note(
-    start: int, length: int, last: bool, main: bool, tail: bool, base: int, stripe: int,
-    now_open: bool, changed: Ints, opened: Flags, count: int,
+    start: int, main: bool, tail: bool, opens: bool, base: int, shape: Ints,
+    changed: Ints, opened: Flags, count: int,
 ) -> int:  # fmt: skip
     """Note the steps that are drawn with the window at `start`: its main one, those of its tail."""
+    stripe, length, last, _, _ = shape
     low = start + length - 1 if last else (start + 1 if main else start + 2)
     high = start + length - 1 if last or tail else start + 1
     for t in range(low, high + 1):
         changed[count] = base + t % stripe
-        opened[count] = now_open
+        opened[count] = opens
         count += 1
     return count
 
 
 @compiled
-def _find(ids: Ints, head: Ints, oldest: Ints, num_envs: int, stripe: int) -> Ints:
+def _find(ids: Ints, clock: Ints, shape: Ints) -> tuple[Ints, int, int]:
+    stripe, _, _, _, num_envs = shape
+    head, oldest, _ = clock
     slots = np.empty(len(ids), np.int64)
+    stale = 0
+    wrong = -1
+    t, env = -1, -1
     for i in range(len(ids)):
-        t, env = divmod(ids[i], num_envs)
-        if t < 0 or t >= head[env]:
-            slots[i] = UNKNOWN
-        elif t < oldest[env]:
-            slots[i] = STALE
+        if i > 0 and ids[i] == ids[i - 1] + num_envs:  # the next step of a window: no division
+            t += 1
         else:
-            slots[i] = env * stripe + t % stripe
-    return slots
+            t, env = divmod(ids[i], num_envs)
+            origin = env * stripe + oldest[env] % stripe
+        age = t - oldest[env]
+        if t < 0 or t >= head[env]:
+            slots[i] = STALE
+            wrong = i
+        elif age < 0:
+            slots[i] = STALE
+            stale += 1
+        else:
+            slot = origin + age
+            slots[i] = slot if slot < (env + 1) * stripe else slot - stripe
+    return slots, stale, wrong
 
 
 @compiled
-def _around(
-    slots: Ints, oldest: Ints, ends: Flags, stripe: int, length: int, last: bool, cross: bool
-) -> tuple[Ints, Ints]:
+def _around(slots: Ints, clock: Ints, ends: Flags, shape: Ints) -> tuple[Ints, Ints]:
+    stripe, length, last, cross, _ = shape
+    oldest = clock[1]
     envs = np.empty(len(slots), np.int64)
     starts = np.empty(len(slots), np.int64)
     for i in range(len(slots)):

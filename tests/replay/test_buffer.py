@@ -81,8 +81,8 @@ def test_forward_windows_begin_before_the_drawn_step_and_end_with_the_episode():
     """Episode of 12 steps, windows of 5: steps 1 to 8 open their own, 9 to 11 share the last."""
     buffer = ReplayBuffer(100, 5, window="first", cross_episodes=False, rule=Uniform())
     fill(buffer, 12, episode=12)
-    slots = buffer.windows.find(np.arange(12))
     drawable = np.flatnonzero(buffer.priorities(np.arange(12)) > 0)
+    slots, _, _ = buffer.windows.find(np.arange(12))
     assert drawable.tolist() == list(range(1, 12))
     _, starts = buffer.windows.around(slots[1:])
     assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]

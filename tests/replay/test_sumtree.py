@@ -13,9 +13,7 @@ from curious_replay.replay.sumtree import WIDTH, SumTree
 
 def check_sums(tree):
     """Every number above the leaves is the sum of its node, so the root is the sum of all."""
-    levels = [
-        tree._table[a:b].reshape(-1) for a, b in zip(tree._level, tree._level[1:], strict=False)
-    ]
+    levels = [tree.table[a:b].reshape(-1) for a, b in zip(tree.level, tree.level[1:], strict=False)]
     for above, below in itertools.pairwise(levels):
         sums = below.reshape(-1, WIDTH).sum(1)
         np.testing.assert_allclose(above[: len(sums)], sums, rtol=1e-12)
@@ -59,7 +57,7 @@ def test_a_tree_depends_on_its_values_alone():
         tree.set(rng.integers(0, 3000, 50), rng.random(50))
     fresh = SumTree(3000)
     fresh.set(np.arange(3000), tree.get(np.arange(3000)))
-    np.testing.assert_array_equal(fresh._table, tree._table)
+    np.testing.assert_array_equal(fresh.table, tree.table)
 
 
 @pytest.mark.parametrize("capacity", [5, 64, 1000])
