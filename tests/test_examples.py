@@ -1,0 +1,53 @@
+"""The example does what it says: curious replay learns the new rule in fewer updates."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from curious_replay.replay import Curious, Uniform
+
+EXAMPLE = Path(__file__).parents[1] / "examples/own_agent.py"
+
+
+@pytest.fixture(scope="module")
+def own_agent():
+    spec = importlib.util.spec_from_file_location("own_agent", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield module
+    torch.set_num_threads(threads)
+
+
+def test_curious_replay_learns_the_new_rule_sooner(own_agent):
+    uniform, curious = (own_agent.run(rule, 1, 600, 400) for rule in (Uniform(), Curious()))
+    learned = own_agent.updates_to_learn(curious)
+    assert learned is not None
+    slower = own_agent.updates_to_learn(uniform)
+    assert slower is None or learned < 0.8 * slower
+
+
+def test_same_seed_same_run(own_agent):
+    first, again = (own_agent.run(Curious(), 3, 20, 20) for _ in range(2))
+    assert first == again
+
+
+def test_the_command(tmp_path):
+    picture = tmp_path / "plots/picture.png"
+    command = [sys.executable, str(EXAMPLE), "--seeds", "2", "--before", "5", "--after", "6"]
+    output = subprocess.run(
+        [*command, "--plot", str(picture)], check=True, capture_output=True, text=True
+    ).stdout
+    for name in ("uniform", "curious"):
+        assert re.search(rf"^{name} +> 6 +> 6$", output, re.MULTILINE)
+    assert picture.stat().st_size > 10_000
+
+
+def test_replay_takes_ten_lines():
+    assert EXAMPLE.read_text().count("  # R\n") <= 10
