@@ -8,7 +8,7 @@ step) writes it with `set_frame`.
 
 What every environment of this package offers, whatever it simulates:
 
-- keyword-only constructor arguments, among them `schedule`, `parallel` and `phase` where it changes;
+- keyword-only constructor arguments, among them `schedule`, `parallel` and `phase` if it changes;
 - observation `{"image": uint8 [height, width, 3]}`;
 - an `info` dictionary with the same keys at every step; `phase` is the name of the phase, and
   values under `log_*` (scalars or small arrays) are meant to be stored with the step in replay;
@@ -20,6 +20,7 @@ What every environment of this package offers, whatever it simulates:
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 
@@ -33,7 +34,7 @@ class Schedule:
         frames = [frame for frame, _ in self.changes]
         if not frames or frames[0] != 0:
             raise ValueError(f"a schedule begins with frame 0, this one is {self.changes}")
-        if any(late <= early for early, late in zip(frames, frames[1:], strict=False)):
+        if any(late <= early for early, late in pairwise(frames)):
             raise ValueError(f"the frames of a schedule must increase, these do not: {frames}")
 
     @property
