@@ -1,0 +1,1 @@
+"""Gymnasium environments, many of which change while the agent learns."""
