@@ -89,8 +89,13 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Put the agent and, if it is there, the object in their places; frames count on."""
+        """Put the agent and the object, if there is one, in their places.
+
+        A seed begins a new history, at frame 0; without one the frames count on.
+        """
         super().reset(seed=seed)
+        if seed is not None:
+            self.clock.set_frame(0)
         self._agent, self._object = self._start, None
         self._in_contact, self._steps = False, 0
         self._apply_phase()

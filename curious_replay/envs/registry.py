@@ -1,0 +1,117 @@
+"""The environments by name: one table, from which all else follows.
+
+Each entry has a short name for the command line and configurations, and a Gymnasium id
+(`gymnasium_id`). Nothing is imported before it is made.
+"""
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import load_env_creator
+
+SCALES = ("paper", "mini")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One environment: where its class is, with which arguments, and what it is in one line."""
+
+    name: str
+    entry_point: str
+    description: str
+    tags: tuple[str, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    mini: Mapping[str, Any] = field(default_factory=dict)
+    """What `scale="mini"` changes; empty where there is nothing to make smaller."""
+
+    @property
+    def gymnasium_id(self) -> str:
+        """Name under which Gymnasium knows it (it allows one slash only)."""
+        return f"CuriousReplay/{self.name.replace('/', '-')}-v0"
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "crafter",
+        "curious_replay.envs.crafter:CrafterEnv",
+        "survival game with 22 achievements",
+        ("crafter", "discrete"),
+    ),
+    Entry(
+        "crafter-noreward",
+        "curious_replay.envs.crafter:CrafterEnv",
+        "the same game without reward",
+        ("crafter", "discrete"),
+        {"reward": False},
+    ),
+    Entry(
+        "toy/count",
+        "curious_replay.envs.toy:CountingWorld",
+        "shows its step number: an oracle for tests",
+        ("toy", "discrete"),
+    ),
+    Entry(
+        "toy/two-rooms",
+        "curious_replay.envs.two_rooms:TwoRooms",
+        "grid of two rooms; an object appears at frame 5,000",
+        ("toy", "discrete", "changes"),
+        mini={"schedule": ((0, "empty"), (1_000, "object"))},
+    ),
+)
+
+
+def names() -> tuple[str, ...]:
+    """All short names, in the order of the table."""
+    return tuple(entry.name for entry in ENTRIES)
+
+
+def find(name: str) -> Entry:
+    """The entry of a short name; an unknown name is answered with the nearest ones."""
+    for entry in ENTRIES:
+        if entry.name == name:
+            return entry
+    near = difflib.get_close_matches(name, names(), n=3, cutoff=0.4)
+    # Part of a name is a good guess too: "walker" is not close to "control/walker_walk".
+    near += [known for known in names() if name and name in known and known not in near]
+    advice = f"did you mean {', '.join(near[:5])}?" if near else "`curious envs` lists all"
+    raise ValueError(f"unknown environment {name!r}; {advice}")
+
+
+def arguments(name: str) -> tuple[str, ...]:
+    """Names of the arguments that the environment can be made with."""
+    creator = load_env_creator(find(name).entry_point)
+    return tuple(inspect.signature(creator).parameters)
+
+
+def make(name: str, *, scale: str = "paper", **kwargs: Any) -> gymnasium.Env:
+    """Make an environment by short name; `kwargs` go before the settings of the table.
+
+    `scale="mini"` gives the variant in which two CPU cores see the effect within minutes, where
+    there is one.
+    """
+    entry = find(name)
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
+    known = arguments(name)
+    for argument in kwargs:
+        if argument not in known:
+            raise TypeError(f"{name} has no argument {argument!r}; it has {', '.join(known)}")
+    smaller = entry.mini if scale == "mini" else {}
+    return gymnasium.make(entry.gymnasium_id, **{**smaller, **kwargs})
+
+
+def register() -> None:
+    """Tell Gymnasium about all environments."""
+    for entry in ENTRIES:
+        gymnasium.register(
+            entry.gymnasium_id,
+            entry_point=entry.entry_point,
+            kwargs=dict(entry.kwargs),
+            # Wrappers would hold state of their own, which get_state and set_state do not see.
+            order_enforce=False,
+            disable_env_checker=True,
+        )
