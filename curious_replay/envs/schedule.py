@@ -4,14 +4,16 @@ A `Schedule` says which phase begins at which frame; a `PhaseClock` counts the f
 environment and answers in which phase it is. Frames are counted over all parallel environments:
 each environment counts its own and multiplies by `parallel`, so four environments reach frame
 500,000 after 125,000 frames each. A driver that keeps the true total (environments may run out of
-step) writes it with `set_frame`.
+step) writes it with `set_frame`. `reset(seed=...)` begins a new history at frame 0, `reset()`
+counts on.
 
 What every environment of this package offers, whatever it simulates:
 
 - keyword-only constructor arguments, among them `schedule`, `parallel` and `phase` if it changes;
 - observation `{"image": uint8 [height, width, 3]}`;
-- an `info` dictionary with the same keys at every step; `phase` is the name of the phase, and
-  values under `log_*` (scalars or small arrays) are meant to be stored with the step in replay;
+- an `info` dictionary with the same keys at every step; `phase` is the name of the phase that the
+  picture shows, `frame` the clock's count, and values under `log_*` (scalars or small arrays) are
+  meant to be stored with the step in replay;
 - `get_state() -> dict` and `set_state(dict)`: strings, numbers and NumPy arrays from which the
   environment goes on bit by bit, physics, generators and frame counter included;
 - `set_phase(name)` holds the environment in one phase, as evaluation needs it; `set_phase(None)`

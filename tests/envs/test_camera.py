@@ -1,0 +1,201 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from curious_replay.envs import camera as camera_module
+from curious_replay.envs.camera import camera_problems, choose_camera, make_camera
+
+ROOM = """
+<mujoco>
+  <visual><headlight ambient="0.5 0.5 0.5" diffuse="0.5 0.5 0.5" specular="0 0 0"/></visual>
+  <asset>
+    <texture name="sky" type="skybox" builtin="gradient" rgb1="0 0 1" rgb2="0 0 1"
+             width="32" height="32"/>
+    <texture name="check" type="2d" builtin="checker" rgb1="1 1 1" rgb2="0 0 0"
+             width="64" height="64"/>
+    <material name="check" texture="check" texrepeat="1 1" texuniform="true"/>
+    <texture name="dice" type="cube" builtin="checker" rgb1="1 1 0" rgb2="0 1 0"
+             width="64" height="64"/>
+    <material name="dice" texture="dice"/>
+    <material name="glass" rgba="1 0 0 0.5"/>
+  </asset>
+  <worldbody>
+    <light pos="0 0 6" dir="0 0 -1" diffuse="0.3 0.3 0.3" specular="0 0 0"/>
+    <camera name="view" pos="0 -6 3" xyaxes="1 0 0 0 0.447 0.894" fovy="50"/>
+    <geom name="floor" type="plane" size="2 2 1" material="check"/>
+    <geom name="dice" type="ellipsoid" size="0.8 0.8 0.8" pos="-1 0 1" material="dice"/>
+    <geom name="box" type="box" size="0.4 0.4 0.4" pos="1 0.5 0.6" rgba="1 0 0 1"/>
+    <geom name="pane" type="box" size="0.3 0.02 0.3" pos="0.3 -1 1.5" material="glass"/>
+    <site name="lamp" pos="1 0 2" size="0.3" rgba="0 1 1 1"/>
+    <site name="a" pos="-1 0.5 2.4" size="0.01" group="4"/>
+    <body pos="0.4 0.5 2.4"><joint/><geom size="0.05"/><site name="b" size="0.01" group="4"/></body>
+  </worldbody>
+  <tendon><spatial width="0.06" rgba="1 1 1 1"><site site="a"/><site site="b"/></spatial></tendon>
+</mujoco>
+"""
+
+
+def room():
+    model = mujoco.MjModel.from_xml_string(ROOM)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    return model, data
+
+
+def draw(kind, size=64, **options):
+    model, data = room()
+    camera = make_camera(kind, model, 0, size, **options)
+    image = camera.render(data)
+    camera.close()
+    return image
+
+
+def working_opengl():
+    return [name for name in camera_module.OPENGL if camera_problems()[name] is None]
+
+
+def without(name):
+    """The room with one geom, site or tendon made invisible, seen by rays."""
+    model, data = room()
+    kind, part = name
+    if kind == "geom":
+        geom = model.geom(part)
+        geom.matid = -1
+        model.geom_rgba[geom.id, 3] = 0
+    elif kind == "site":
+        model.site_rgba[model.site(part).id, 3] = 0
+    else:
+        model.tendon_rgba[0, 3] = 0
+    return make_camera("ray", model, 0, 64).render(data)
+
+
+@pytest.mark.parametrize(
+    ("part", "color"),
+    [
+        (("geom", "box"), "red"),
+        (("geom", "dice"), "green"),
+        (("site", "lamp"), "cyan"),
+        (("tendon", "string"), "white"),
+        (("geom", "pane"), "reddish"),
+    ],
+)
+def test_rays_show_each_part_in_its_colour(part, color):
+    whole = draw("ray").astype(int)
+    pixels = whole[(whole != without(part)).any(2)]
+    assert len(pixels) > 10
+    red, green, blue = pixels.mean(0)
+    assert {
+        "red": red > 100 and green + blue < 5,
+        "green": green > 100 and blue < 5,  # yellow and green squares
+        "cyan": min(green, blue) > 100 and red < 5,
+        "white": min(red, green, blue) > 100,
+        "reddish": red > 50 + max(green, blue),
+    }[color]
+
+
+def test_rays_see_the_sky_and_both_squares_of_the_floor():
+    image = draw("ray")
+    assert (image[0] == (0, 0, 255)).all()
+    row = image[40, 8:56]  # across four squares in the foreground
+    assert ((row == 0).all(1) | (row > 150).all(1)).all()
+    assert np.count_nonzero(np.diff(row[:, 0].astype(int))) >= 3
+
+
+def test_glass_shows_what_is_behind_through_both_of_its_sides():
+    clear = without(("geom", "pane")).astype(float)
+    image = draw("ray").astype(float)
+    pane = (image != clear).any(2)
+    # Red glass adds no green and no blue, and each of its two sides lets half of it through.
+    np.testing.assert_allclose(image[pane][:, 1:], clear[pane][:, 1:] / 4, atol=1)
+
+
+def test_light_falls_off_with_the_angle():
+    image = draw("ray").astype(int)
+    box = (image[..., 0] > 60) & (image[..., 1:].max(2) < 5)
+    shades = np.unique(image[box][:, 0])
+    assert len(shades) > 2  # faces of one colour, lit differently
+
+
+def test_rays_agree_with_opengl():
+    """Both cameras draw the same scene: edges may differ by a pixel, nothing else."""
+    rays = draw("ray").astype(int)
+    for name in working_opengl():
+        difference = np.abs(draw(name).astype(int) - rays).mean(2)
+        assert np.median(difference) <= 2
+        assert (difference > 40).mean() < 0.08
+
+
+def test_shadows_need_opengl_and_change_the_picture():
+    with pytest.raises(ValueError, match="draws no shadows"):
+        draw("ray", shadows=True)
+    for name in working_opengl():
+        assert (draw(name, shadows=True) != draw(name)).any()
+
+
+def test_a_texture_can_be_painted_anew():
+    for name in [*working_opengl(), "ray"]:
+        model, data = room()
+        camera = make_camera(name, model, 0, 32)
+        before = camera.render(data)
+        sky = model.tex_adr[0]
+        model.tex_data[sky : sky + 32 * 32 * 6 * 3] = 255
+        camera.reload_texture(0)
+        after = camera.render(data)
+        camera.close()
+        assert (before[0] == (0, 0, 255)).all()
+        assert (after[0] == 255).all()
+
+
+@pytest.mark.parametrize("size", [32, 64, 128])
+def test_the_image_has_the_size_asked_for(size):
+    image = draw("ray", size)
+    assert image.shape == (size, size, 3)
+    assert image.dtype == np.uint8
+
+
+def test_wrong_sizes_and_cameras_are_refused():
+    with pytest.raises(ValueError, match="from 32 to 128, got 16"):
+        draw("ray", 16)
+    with pytest.raises(ValueError, match="unknown camera 'vulkan', choose one of"):
+        choose_camera("vulkan")
+
+
+def test_a_camera_that_does_not_work_is_named_with_the_reason(monkeypatch):
+    monkeypatch.setattr(camera_module, "opengl_problem", lambda name: "no such library")
+    with pytest.raises(RuntimeError, match=r"'egl' does not work here \(no such library\)"):
+        choose_camera("egl")
+    assert camera_problems() == {"egl": "no such library", "osmesa": "no such library", "ray": None}
+
+
+@pytest.mark.parametrize(
+    ("broken", "chosen", "said"),
+    [
+        ((), "egl", "camera: egl\n"),
+        (("egl",), "osmesa", "camera: osmesa (egl: broken)\n"),
+        (("egl", "osmesa"), "ray", "camera: ray (egl: broken; osmesa: broken)\n"),
+    ],
+)
+def test_auto_takes_the_first_that_works_and_says_so_once(
+    monkeypatch, capsys, broken, chosen, said
+):
+    monkeypatch.setattr(
+        camera_module, "opengl_problem", lambda name: "broken" if name in broken else None
+    )
+    camera_module._first_working.cache_clear()
+    try:
+        assert [choose_camera("auto") for _ in range(3)] == [chosen] * 3
+        assert capsys.readouterr().err == said
+    finally:
+        camera_module._first_working.cache_clear()
+
+
+def test_forgetting_to_close_is_no_error_at_exit():
+    script = Path(__file__).with_name("forgetful.py")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "Error" not in done.stderr
