@@ -42,7 +42,7 @@ def test_arguments_reach_the_environment():
 
 
 def test_unknown_argument_lists_those_there_are():
-    with pytest.raises(TypeError, match="no argument 'size'; it has .*image_size"):
+    with pytest.raises(TypeError, match=r"no argument 'size'; it has .*image_size"):
         make("crafter", size=32)
 
 
