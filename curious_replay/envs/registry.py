@@ -38,11 +38,11 @@ class Entry:
 
 def _object_interaction() -> list[Entry]:
     descriptions = {
-        "changing": "rolling agent, egocentric view; a magenta ball appears at frame 500K",
-        "unchanging": "the same with the ball there from the start",
-        "removal": "the ball appears at frame 500K and is gone from 1.5M on",
-        "two-balls": "a yellow ball from the start, a magenta one from frame 500K",
-        "two-balls-reversed": "a magenta ball from the start, a yellow one from frame 500K",
+        "changing": "a magenta ball appears at 500K frames",
+        "unchanging": "the ball is there from the start",
+        "removal": "the ball is there from 500K to 1.5M",
+        "two-balls": "a yellow ball, a magenta one at 500K",
+        "two-balls-reversed": "a magenta ball, a yellow one at 500K",
     }
     return [
         Entry(
@@ -77,13 +77,13 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "toy/count",
         "curious_replay.envs.toy:CountingWorld",
-        "shows its step number: an oracle for tests",
+        "shows its step number, for tests",
         ("toy",),
     ),
     Entry(
         "toy/two-rooms",
         "curious_replay.envs.two_rooms:TwoRooms",
-        "grid of two rooms; an object appears at frame 5,000",
+        "a grid; an object appears at 5,000",
         ("toy", "changes"),
         mini={"schedule": ((0, "empty"), (1_000, "object"))},
     ),
