@@ -161,6 +161,7 @@ class OpenGLCamera:
         for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
             self._scene.flags[flag] = shadows
         self._option = mujoco.MjvOption()
+        self._option.flags[mujoco.mjtVisFlag.mjVIS_RANGEFINDER] = False  # as in dm_control
         self._view = mujoco.MjvCamera()
         self._view.type = mujoco.mjtCamera.mjCAMERA_FIXED
         self._view.fixedcamid = camera

@@ -21,7 +21,7 @@ from curious_replay.envs.arena import (
     build_model,
 )
 from curious_replay.envs.camera import Image
-from curious_replay.envs.schedule import PhaseClock, Schedule
+from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action, Info, SimulatedEnv
 
 Variant = Literal["changing", "unchanging", "removal", "two-balls", "two-balls-reversed"]
@@ -94,7 +94,7 @@ class ObjectInteraction(SimulatedEnv):
         *,
         variant: Variant = "changing",
         scale: Scale = "paper",
-        schedule: Schedule | None = None,
+        schedule: ScheduleLike | None = None,
         reward: Literal["none", "released"] = "none",
         replay_episode_steps: int | None = None,
         episode_frames: int | None = None,
@@ -116,14 +116,14 @@ class ObjectInteraction(SimulatedEnv):
             raise ValueError(f"replay_episode_steps must be positive, got {replay_episode_steps}")
         self._shaped_reward = reward == "released"
         self._cut_steps = replay_episode_steps
-        schedule = schedule or variant_schedule(variant, scale)
-        self.balls = _balls_of(schedule)
+        phases = Schedule.of(schedule or variant_schedule(variant, scale))
+        self.balls = _balls_of(phases)
         known = [name for name, shown in PHASES.items() if set(shown) <= set(self.balls)]
         model = build_model(self.arena, {name: BALLS[name] for name in self.balls})
         super().__init__(
             model,
             mujoco.MjData(model),
-            PhaseClock(schedule, known, parallel, phase),
+            PhaseClock(phases, known, parallel, phase),
             view=model.camera("agent/eye").id,
             actions=model.nu,
             frame_seconds=self.arena.frame,

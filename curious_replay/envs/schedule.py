@@ -20,7 +20,7 @@ What every environment of this package offers, whatever it simulates:
   hands it back to the schedule.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -39,6 +39,13 @@ class Schedule:
         if any(late <= early for early, late in pairwise(frames)):
             raise ValueError(f"the frames of a schedule must increase, these do not: {frames}")
 
+    @classmethod
+    def of(cls, changes: "ScheduleLike") -> "Schedule":
+        """A schedule as it is, or one from pairs as configuration files hold them."""
+        if isinstance(changes, Schedule):
+            return changes
+        return cls(tuple((int(frame), str(name)) for frame, name in changes))
+
     @property
     def phases(self) -> tuple[str, ...]:
         """Names of all phases, each once, in order of first appearance."""
@@ -49,6 +56,9 @@ class Schedule:
         if frame < 0:
             raise ValueError(f"frames count from 0, got {frame}")
         return [name for start, name in self.changes if start <= frame][-1]
+
+
+ScheduleLike = Schedule | Sequence[tuple[int, str]]
 
 
 class PhaseClock:

@@ -26,6 +26,11 @@ def test_phases_are_listed_once_in_order():
     assert ASSAY.phases == ("empty", "ball")
 
 
+def test_a_schedule_can_be_read_from_a_configuration():
+    assert Schedule.of(json.loads('[[0, "empty"], [500000, "ball"], [1500000, "empty"]]')) == ASSAY
+    assert Schedule.of(ASSAY) is ASSAY
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
