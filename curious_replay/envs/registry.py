@@ -57,8 +57,64 @@ def _object_interaction() -> list[Entry]:
     ]
 
 
+def _control_suite() -> list[Entry]:
+    described = {
+        "acrobot_swingup": "swing two links up from the elbow",
+        "cartpole_balance": "keep the pole up",
+        "cartpole_balance_sparse": "keep the pole up, sparse reward",
+        "cartpole_swingup": "swing the pole up",
+        "cartpole_swingup_sparse": "swing the pole up, sparse reward",
+        "cheetah_run": "a planar cheetah runs",
+        "cup_catch": "catch a ball on a string in a cup",
+        "finger_spin": "spin a hinged body",
+        "finger_turn_easy": "turn a hinged body to a large target",
+        "finger_turn_hard": "turn a hinged body to a small target",
+        "hopper_hop": "one leg hops forward",
+        "hopper_stand": "one leg stands",
+        "pendulum_swingup": "swing up with little torque",
+        "quadruped_run": "four legs run",
+        "quadruped_walk": "four legs walk",
+        "reacher_easy": "reach a large target with two links",
+        "reacher_hard": "reach a small target with two links",
+        "walker_run": "two planar legs run",
+        "walker_stand": "two planar legs stand",
+        "walker_walk": "two planar legs walk",
+    }
+    return [
+        Entry(
+            name=f"control/{task}",
+            entry_point="curious_replay.envs.control:ControlSuite",
+            description=description,
+            tags=("mujoco", "control"),
+            kwargs={"task": task},
+        )
+        for task, description in described.items()
+    ]
+
+
+def _constrained() -> list[Entry]:
+    described = {
+        "cup_catch": "the ball hangs low",
+        "cartpole_swingup_sparse": "the pole hangs down",
+        "cheetah_run": "four stiff joints",
+    }
+    return [
+        Entry(
+            name=f"constrained/{task}",
+            entry_point="curious_replay.envs.constrained:ConstrainedControl",
+            description=f"{description} until 500K frames",
+            tags=("mujoco", "constrained", "changes"),
+            kwargs={"task": task},
+            mini={"schedule": ((0, "constrained"), (20_000, "free"))},
+        )
+        for task, description in described.items()
+    ]
+
+
 ENTRIES: tuple[Entry, ...] = (
     *_object_interaction(),
+    *_constrained(),
+    *_control_suite(),
     Entry(
         "crafter",
         "curious_replay.envs.crafter:CrafterEnv",
