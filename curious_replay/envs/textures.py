@@ -51,6 +51,7 @@ class TextureTable:
         down = np.choose(face, (-y, -y, z, -z, -y, -y)) / reach
         column = np.clip(((across + 1) / 2 * width).astype(np.int64), 0, width - 1)
         row = np.clip(((down + 1) / 2 * width).astype(np.int64), 0, width - 1)
+        face = face if copies.faces == 6 else 0
         return copies.at(copies.start[level] + (face * width + row) * width + column)
 
 
@@ -58,9 +59,12 @@ class _Copies:
     """One texture at full size and halved again and again, as one list of texels `[n, 3]`."""
 
     def __init__(self, model: mujoco.MjModel, index: int) -> None:
-        faces = 6 if is_cube(model, index) else 1
         pixels = texture_pixels(model, index)
-        image = pixels.reshape(faces, -1, pixels.shape[1], 3).astype(np.float32) / np.float32(255)
+        # A square cube texture is one picture for all six faces.
+        self.faces = 6 if is_cube(model, index) and pixels.shape[0] == 6 * pixels.shape[1] else 1
+        image = pixels.reshape(self.faces, -1, pixels.shape[1], 3).astype(np.float32) / np.float32(
+            255
+        )
         images: list[Colors] = [image]
         while min(images[-1].shape[1:3]) > 1:
             images.append(_halve(images[-1]))
