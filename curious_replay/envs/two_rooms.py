@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_replay.envs.interface import METADATA, check_step, image_space
-from curious_replay.envs.schedule import PhaseClock, Schedule
+from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 
 Array = np.ndarray
 
@@ -52,7 +52,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
     def __init__(
         self,
         *,
-        schedule: Schedule | tuple[tuple[int, str], ...] = ((0, "empty"), (5_000, "object")),
+        schedule: ScheduleLike = ((0, "empty"), (5_000, "object")),
         parallel: int = 1,
         phase: str | None = None,
         room: int = 9,
@@ -67,8 +67,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
             raise ValueError(f"view must be None or an odd number of cells from 3 on, got {view}")
         if length is not None and length < 1:
             raise ValueError(f"length must be None (endless) or a number of steps, got {length}")
-        schedule = schedule if isinstance(schedule, Schedule) else Schedule(schedule)
-        self.clock = PhaseClock(schedule, ("empty", "object"), parallel=parallel, phase=phase)
+        self.clock = PhaseClock(Schedule.of(schedule), ("empty", "object"), parallel, phase)
         self.length, self.image_size = length, image_size
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(len(_MOVES))

@@ -37,7 +37,6 @@ from gymnasium.vector.utils import (
     create_shared_memory,
     iterate,
     read_from_shared_memory,
-    write_to_shared_memory,
 )
 
 from curious_replay.envs import registry
@@ -238,8 +237,6 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         self._seeds, self._infos = list(state["seeds"]), copy.deepcopy(state["infos"])
         self._phase = state["phase"]
         self._latest = copy.deepcopy(state["observations"])
-        for index, row in enumerate(iterate(self.observation_space, self._latest)):
-            write_to_shared_memory(self.single_observation_space, index, row, self._memory)
         self._started = True
 
     def close_extras(self, **_: Any) -> None:

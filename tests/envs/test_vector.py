@@ -60,6 +60,12 @@ class Faulty(CountingWorld):
         return super().step(action)
 
 
+class Slow(CountingWorld):
+    def answer_late(self):
+        time.sleep(0.5)
+        return "late"
+
+
 class FaultyRooms(TwoRooms):
     """Breaks down at a frame, once."""
 
@@ -324,6 +330,17 @@ def test_error_in_a_call_is_raised_and_the_worker_comes_back(build):
     assert env.step(zeros(env))[4]["is_first"].tolist() == [True]
 
 
+def test_late_answer_to_a_call_is_not_taken_for_another(build):
+    env = build([Slow])
+    env.reset(seed=0)
+    env._pool.policy = Restarts(start_timeout=0.1)
+    with pytest.raises(WorkerError, match="answer_late: it gave no answer"):
+        env.call("answer_late")
+    env._pool.policy = QUICK
+    assert env.step(zeros(env))[3].tolist() == [True]
+    assert counts(env.step(zeros(env))[0]) == [Count(0, 0, None)]
+
+
 def test_environment_that_cannot_start_is_an_error_at_once(build):
     with pytest.raises(WorkerError, match=r"(?s)its start: .*the gears are worn"):
         build([CountingWorld, partial(Faulty, kind="raise", start=True)])
@@ -354,6 +371,14 @@ def test_bad_use_is_refused(build):
     env.close()
     with pytest.raises(gymnasium.error.ClosedEnvironmentError):
         env.reset()
+
+
+def test_interrupt_from_the_terminal_is_left_to_the_main_process(build):
+    env = build([CountingWorld])
+    env.reset(seed=0)
+    os.kill(env._pool._workers[0].process.pid, signal.SIGINT)
+    assert counts(env.step(zeros(env))[0]) == [Count(1, 0, 0)]
+    assert env.restarts.tolist() == [0]
 
 
 def test_closing_ends_all_processes(build):
