@@ -6,6 +6,8 @@ but rays cannot hit (sphere sites, tendons) is intersected here. Not drawn: shad
 highlights, haze, textures of meshes.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import mujoco
@@ -109,20 +111,21 @@ class RayCamera:
         count = len(rays.directions)
         geom = np.empty(count, np.int32)
         distance, normal = np.empty(count), np.empty((count, 3))
-        mujoco.mj_multiRay(
-            self._model,
-            data,
-            rays.origin,
-            rays.directions.reshape(-1),
-            VISIBLE_GROUPS,
-            True,
-            -1,
-            geom,
-            distance,
-            normal.reshape(-1),
-            count,
-            FAR,
-        )
+        with _no_culling(self._model):
+            mujoco.mj_multiRay(
+                self._model,
+                data,
+                rays.origin,
+                rays.directions.reshape(-1),
+                VISIBLE_GROUPS,
+                True,
+                -1,
+                geom,
+                distance,
+                normal.reshape(-1),
+                count,
+                FAR,
+            )
         rgba = colors[geom]
         nothing = geom < 0
         distance[nothing] = np.inf
@@ -141,7 +144,8 @@ class RayCamera:
             directions, normal = rays.directions[solid], hits.normal[solid]
             point = rays.origin + directions * hits.distance[solid, None]
             light = lighting(self._model, data, self._camera, point, normal)
-            image[solid] = hits.rgba[solid, :3] * light
+            # As in OpenGL, a surface is at most white before its texture colours it.
+            image[solid] = np.minimum(hits.rgba[solid, :3] * light, 1)
             facing = np.abs(np.einsum("ij,ij->i", normal, directions))
             covered = hits.distance[solid] * self._pixel / np.maximum(facing, GRAZING)
             geoms = hits.geom[solid]
@@ -176,6 +180,21 @@ class RayCamera:
             repeat = np.where(bounded, repeat / np.maximum(size[:2], 1e-9), repeat)
         u, v = place[:, 0] * repeat[0] + shift[0], -place[:, 1] * repeat[1] + shift[1]
         return self._textures.flat(texture, u, v, covered * repeat[0])
+
+
+@contextlib.contextmanager
+def _no_culling(model: mujoco.MjModel) -> Iterator[None]:
+    """Bounding boxes too large to matter.
+
+    mj_multiRay skips bodies by their bounding box, and in some poses loses parts of bodies made of
+    several geoms (MuJoCo 3.17). The boxes also serve collisions, hence they are put back.
+    """
+    half_sizes = model.bvh_aabb[:, 3:].copy()
+    model.bvh_aabb[:, 3:] += FAR
+    try:
+        yield
+    finally:
+        model.bvh_aabb[:, 3:] = half_sizes
 
 
 def _draw(hits: Hits, rays: Rays, capsule: Capsule) -> None:

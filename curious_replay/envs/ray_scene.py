@@ -108,6 +108,10 @@ def decorations(model: mujoco.MjModel, data: mujoco.MjData) -> list[Capsule]:
     for tendon in range(model.ntendon):
         first, points = int(data.ten_wrapadr[tendon]), int(data.ten_wrapnum[tendon])
         radius, rgba = float(model.tendon_width[tendon]), model.tendon_rgba[tendon]
+        low, high = model.tendon_range[tendon]
+        taut = model.tendon_limited[tendon] and not low < data.ten_length[tendon] < high
+        if taut and (rgba == DEFAULT_RGBA).all():
+            rgba = np.array(model.vis.rgba.constraint, np.float32)  # MuJoCo paints it red
         if VISIBLE_GROUPS[model.tendon_group[tendon]] and rgba[3] > 0:
             for index in range(first, first + points - 1):
                 found.append(Capsule(path[index], path[index + 1], radius, rgba))

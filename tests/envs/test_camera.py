@@ -120,6 +120,52 @@ def test_light_falls_off_with_the_angle():
     assert len(shades) > 2  # faces of one colour, lit differently
 
 
+def test_no_ray_passes_through_what_it_should_hit():
+    """A pose in which mj_multiRay left to itself loses part of a body of two geoms."""
+    model = mujoco.MjModel.from_xml_string("""
+    <mujoco><worldbody>
+      <camera pos="0 -1 0" xyaxes="1 0 0 0 0 1" fovy="60"/>
+      <body euler="149 38 83">
+        <joint/>
+        <geom type="capsule" size="0.03" fromto="0 0 0 0 0 0.68"/>
+        <geom type="sphere" size="0.06"/>
+      </body>
+    </worldbody></mujoco>""")
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    boxes = model.bvh_aabb.copy()
+    image = make_camera("ray", model, 0, 32).render(data)
+    np.testing.assert_array_equal(model.bvh_aabb, boxes)
+    across = ((np.arange(32) + 0.5) / 16 - 1) * np.tan(np.radians(30))
+    for row in range(32):
+        for column in range(32):
+            ray = data.cam_xmat[0].reshape(3, 3) @ (across[column], -across[row], -1.0)
+            hit = mujoco.mj_ray(model, data, data.cam_xpos[0], ray, None, True, -1, None) >= 0
+            assert (image[row, column].max() > 0) == hit
+
+
+def test_a_taut_string_is_red():
+    string = """
+    <mujoco><worldbody>
+      <camera pos="0 -2 1" xyaxes="1 0 0 0 0 1"/>
+      <site name="a" pos="0 0 1.5" size="0.001"/>
+      <body pos="0 0 1"><joint type="slide" axis="0 0 1"/><geom size="0.01"/>
+        <site name="b" size="0.001"/></body>
+    </worldbody><tendon><spatial limited="true" range="0 0.6" width="0.05">
+      <site site="a"/><site site="b"/></spatial></tendon></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(string)
+    data = mujoco.MjData(model)
+    for pulled, taut in ((0.0, False), (-0.2, True)):
+        data.qpos[0] = pulled
+        mujoco.mj_forward(model, data)
+        for name in [*working_opengl(), "ray"]:
+            camera = make_camera(name, model, 0, 32)
+            middle = camera.render(data)[11, 16]
+            camera.close()
+            assert middle[0] > 50
+            assert (middle[0] > 2 * middle[1]) == taut
+
+
 def test_rays_agree_with_opengl():
     """Both cameras draw the same scene: edges may differ by a pixel, nothing else."""
     rays = draw("ray").astype(int)

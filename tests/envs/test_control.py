@@ -5,9 +5,12 @@ import mujoco
 import numpy as np
 import pytest
 
+from curious_replay.envs.camera import OPENGL, camera_problems
 from curious_replay.envs.control import EPISODE_FIELDS, TASKS, ControlSuite, load_task, split_task
 
 QUICK = ("cartpole_swingup", "finger_turn_hard", "reacher_easy", "walker_walk")
+
+ONE_PER_DOMAIN = tuple({task.partition("_")[0]: task for task in TASKS}.values())
 
 
 def make(task="walker_walk", **options):
@@ -53,6 +56,22 @@ def test_every_task_draws_steps_and_tells_all_that_its_episodes_change(task):
     # What a task writes into its model must be part of the saved state.
     changed = {name for name in before if not np.array_equal(before[name], after[name], True)}
     assert changed <= set(EPISODE_FIELDS)
+
+
+@pytest.mark.parametrize("task", ONE_PER_DOMAIN)
+@pytest.mark.parametrize("name", [name for name in OPENGL if camera_problems()[name] is None])
+def test_rays_draw_what_opengl_draws(task, name):
+    images = []
+    for camera in ("ray", name):
+        env = make(task, camera=camera, image_size=64)
+        env.reset(seed=2)
+        for _ in range(5):
+            env.step(np.full(env.action_space.shape, 0.5))
+        images.append(env._observe()["image"].astype(int))
+        env.close()
+    difference = np.abs(images[0] - images[1])
+    assert difference.mean() < 4  # of 255
+    assert (difference.max(2) > 60).mean() < 0.03  # edges of checkers and limbs
 
 
 @pytest.mark.parametrize("task", QUICK)
