@@ -111,9 +111,38 @@ def _constrained() -> list[Entry]:
     ]
 
 
+def _backgrounds() -> list[Entry]:
+    swapped = [
+        Entry(
+            name=f"background-swap/{task}",
+            entry_point="curious_replay.envs.background:BackgroundSwap",
+            description="another background from 1M to 2M",
+            tags=("mujoco", "background", "changes"),
+            kwargs={"task": task},
+            mini={"schedule": ((0, "A"), (40_000, "B"), (80_000, "A"))},
+        )
+        for task in (
+            "walker_walk",
+            "cartpole_swingup_sparse",
+            "cartpole_balance",
+            "walker_run",
+            "reacher_easy",
+        )
+    ]
+    random = Entry(
+        name="random-background/walker_walk",
+        entry_point="curious_replay.envs.background:RandomBackground",
+        description="another background at every frame",
+        tags=("mujoco", "background"),
+        kwargs={"task": "walker_walk"},
+    )
+    return [*swapped, random]
+
+
 ENTRIES: tuple[Entry, ...] = (
     *_object_interaction(),
     *_constrained(),
+    *_backgrounds(),
     *_control_suite(),
     Entry(
         "crafter",
