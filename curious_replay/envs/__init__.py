@@ -6,7 +6,8 @@ the short name `make("crafter")`. Simulators are imported only when one is made.
 
 from curious_replay.envs.registry import Entry, find, make, names, register
 from curious_replay.envs.schedule import Schedule
+from curious_replay.envs.vector import make_vector
 
-__all__ = ["Entry", "Schedule", "find", "make", "names"]
+__all__ = ["Entry", "Schedule", "find", "make", "make_vector", "names"]
 
 register()

@@ -17,7 +17,7 @@ from curious_replay.envs.worker import Failure, MakeEnv, Worker, receive_all
 logger = logging.getLogger(__name__)
 
 Request = tuple[str, Any]
-"""A command of Gymnasium's worker loop and its data."""
+"""A command of the worker (reset, step, call, set, spaces) and its data."""
 
 
 class WorkerError(RuntimeError):

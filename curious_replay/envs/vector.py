@@ -1,6 +1,7 @@
 """Many environments at once, each in its own process, in step with one another.
 
-A Gymnasium `VectorEnv` on Gymnasium's worker loop and shared memory, with three additions.
+A Gymnasium `VectorEnv` like its `AsyncVectorEnv`, on the same shared memory, that also survives
+the failure of a worker and can be saved.
 
 Autoreset is `NEXT_STEP`, as declared in `metadata["autoreset_mode"]`: the step that ends an episode
 returns its last observation, the following `step` ignores the action of that environment and
@@ -48,7 +49,8 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
     """Environments in processes, stepped together; see the module for resets and restarts.
 
     `context` is a start method of `multiprocessing`. Not "fork" by default: the main process holds
-    threads and perhaps an OpenGL context, which a forked child would inherit in a broken state.
+    threads and perhaps an OpenGL context, which a forked child would inherit in a broken state. So
+    a script that makes one needs the usual `if __name__ == "__main__":` around its doings.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
                 else:  # begins anew, whatever the frame was
                     self._infos[index] = self._start(index, answer, [requests[index]])
             else:
-                self._infos[index] = answer[1]
+                self._infos[index] = answer
         self._over[:] = False
         self._started = True
         self._latest = copy.deepcopy(self._shared)
@@ -164,9 +166,9 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
                     self._opened[index] = info
             elif self._over[index]:
                 first[index] = True
-                self._infos[index] = answer[1]
+                self._infos[index] = answer
             else:
-                _, rewards[index], terminated[index], truncated[index], info = answer
+                rewards[index], terminated[index], truncated[index], info = answer
                 self._infos[index] = info
         self._over = terminated | truncated
         self._over[list(self._opened)] = False
@@ -192,7 +194,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         if len(each) != self.num_envs:
             raise ValueError(f"{self.num_envs} environments need as many values, got {len(each)}")
         self._check_ready()
-        self._pool.ask(f"setting {name}", [("_setattr", (name, value)) for value in each])
+        self._pool.ask(f"setting {name}", [("set", (name, value)) for value in each])
 
     def render(self) -> tuple[Any, ...]:
         """The pictures of all environments."""
@@ -255,20 +257,20 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         if "frame" in self._infos[index]:
             # A reset with a seed counts from frame 0, so the frame is set after it; the second
             # reset opens the episode in the phase of that frame.
-            requests.append(("_call", ("set_frame", (self._infos[index]["frame"],), {})))
+            requests.append(("call", ("set_frame", (self._infos[index]["frame"],), {})))
             requests.append(_reset_request(None, options))
         return self._start(index, failure, requests)
 
     def _start(self, index: int, failure: Failure, requests: list[Request]) -> dict[str, Any]:
         """Replace a failed worker and make these requests; the last of them is a reset."""
         if self._phase is not None:
-            requests = [("_call", ("set_phase", (self._phase,), {})), *requests]
+            requests = [("call", ("set_phase", (self._phase,), {})), *requests]
         try:
-            _, info = self._pool.restart(index, failure, requests)
+            info: dict[str, Any] = self._pool.restart(index, failure, requests)
         except WorkerError:
             self.close()
             raise
-        return dict(info)
+        return info
 
     def _collect_infos(self, first: np.ndarray, failed: np.ndarray) -> dict[str, Any]:
         infos: dict[str, Any] = {}
@@ -290,18 +292,18 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         self, name: str, arguments: Sequence[tuple[Any, ...]], keywords: dict[str, Any]
     ) -> tuple[Any, ...]:
         self._check_ready()
-        return self._pool.ask(name, [("_call", (name, each, keywords)) for each in arguments])
+        return self._pool.ask(name, [("call", (name, each, keywords)) for each in arguments])
 
     def _check_spaces(self) -> None:
         """Wait until all environments are made, and refuse those unlike the first.
 
         A failure is not mended here: what cannot even start is a mistake, not an accident.
         """
-        data = ("same", self.single_observation_space, self.single_action_space)
+        expected = (self.single_observation_space, self.single_action_space)
         try:
-            answers = self._pool.ask("its start", [("_check_spaces", data)] * self.num_envs)
-            for index, same in enumerate(answers):
-                if not all(same):
+            answers = self._pool.ask("its start", [("spaces", None)] * self.num_envs)
+            for index, spaces in enumerate(answers):
+                if spaces != expected:
                     raise ValueError(f"environment {index} has other spaces than environment 0")
         except Exception:
             self.close()

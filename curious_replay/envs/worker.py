@@ -1,8 +1,8 @@
 """One environment in a process of its own, which may crash or hang without taking others along.
 
-The process runs Gymnasium's own worker loop and writes observations into Gymnasium's own shared
-memory. Added are the ways it can fail: an exception comes back as a traceback through the same
-pipe, a dead process as its exit code, and a process that does not answer is killed.
+Observations travel through Gymnasium's shared memory, all else through a pipe, and so do failures:
+an exception comes back as a traceback, a dead process as its exit code, and a process that does not
+answer in time is known by its silence and can be killed.
 """
 
 import contextlib
@@ -16,9 +16,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.async_vector_env import _async_worker
-from gymnasium.vector.utils import CloudpickleWrapper
+from gymnasium.vector.utils import CloudpickleWrapper, write_to_shared_memory
 
 MakeEnv = Callable[[], gymnasium.Env]
 
@@ -94,37 +92,45 @@ def receive_all(workers: Sequence[Worker], timeout: float) -> list[Any]:
     return [answers.get(worker.index, silence) for worker in workers]
 
 
-class _Reporter:
-    """Stands before the pipe and for the error queue in the process of a worker.
-
-    Gymnasium's worker puts its traceback into a queue that all workers share, and then sends
-    (None, False). A killed process could leave that queue locked, so the traceback takes the pipe.
-    """
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self._trace = ""
-        self.recv = pipe.recv
-
-    def put(self, error: tuple[int, type, BaseException, str]) -> None:
-        self._trace = error[3]
-
-    def send(self, message: tuple[Any, bool]) -> None:
-        answer, success = message
-        self._pipe.send((answer, True) if success else (self._trace, False))
-
-
 def _run(
     index: int, make_env: MakeEnv, pipe: Connection, parent_pipe: Connection, memory: Any
 ) -> None:
+    """The process of a worker: answer requests until told to close."""
     # Ctrl-C reaches all processes of a terminal; only the main one decides what follows.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    reporter: Any = _Reporter(pipe)
+    parent_pipe.close()
     try:
-        # The parent decides about resets (see vector.py), so the worker's own are switched off.
-        _async_worker(
-            index, make_env, reporter, parent_pipe, memory, reporter, AutoresetMode.DISABLED, None
-        )
+        env = make_env()
+        try:
+            while (request := pipe.recv())[0] != "close":
+                pipe.send((_answer(env, index, memory, *request), True))
+        finally:
+            env.close()
+    except EOFError:
+        pass  # the main process is gone
     except Exception:
-        # Outside the worker's own handling: making the environment, or closing it.
-        pipe.send((traceback.format_exc(), False))
+        with contextlib.suppress(OSError):
+            pipe.send((traceback.format_exc(), False))
+
+
+def _answer(env: gymnasium.Env, index: int, memory: Any, command: str, data: Any) -> Any:
+    """Do what is asked; observations go into the shared memory, the rest is returned."""
+    match command:
+        case "reset":
+            observation, info = env.reset(**data)
+            write_to_shared_memory(env.observation_space, index, observation, memory)
+            return info
+        case "step":
+            observation, *outcome = env.step(data)
+            write_to_shared_memory(env.observation_space, index, observation, memory)
+            return outcome
+        case "call":
+            name, args, kwargs = data
+            attribute = env.get_wrapper_attr(name)
+            return attribute(*args, **kwargs) if callable(attribute) else attribute
+        case "set":
+            return env.set_wrapper_attr(*data)
+        case "spaces":
+            return env.observation_space, env.action_space
+        case _:
+            raise ValueError(f"unknown request {command!r}")

@@ -40,7 +40,7 @@ def test_unseeded_environments_differ():
 
 
 def test_deterministic_game_repeats_itself():
-    actions = random_actions(900)
+    actions = random_actions(600)
     records = []
     for _ in range(2):
         env = CrafterEnv(deterministic=True)

@@ -1,5 +1,7 @@
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium
 import pytest
@@ -79,3 +81,19 @@ def test_importing_the_package_imports_no_simulator():
     code = f"import sys, curious_replay.envs; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_environments_know_neither_agents_nor_replay():
+    foreign = ("torch", "curious_replay.replay", "curious_replay.agents", "curious_replay.run")
+    files = list(Path(registry.__file__).parent.glob("*.py"))
+    assert len(files) > 10
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                imported = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                continue
+            for name in imported:
+                assert not f"{name}.".startswith(tuple(f"{each}." for each in foreign)), file
