@@ -243,7 +243,8 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
 
     def close_extras(self, **_: Any) -> None:
         """End all processes."""
-        self._pool.close()
+        if hasattr(self, "_pool"):  # also called for an object that refused its arguments
+            self._pool.close()
 
     def _restart(
         self, index: int, failure: Failure, options: dict[str, Any] | None = None
