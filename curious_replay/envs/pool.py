@@ -28,8 +28,8 @@ class WorkerError(RuntimeError):
 class Restarts:
     """When a worker counts as failed and what is done about it. Times in seconds."""
 
-    step_timeout: float = 60.0
-    start_timeout: float = 300.0  # to make the environment and reset it
+    step_timeout: float = 60.0  # for a step, or the reset that follows the end of an episode
+    start_timeout: float = 300.0  # to make an environment and reset it, or for a call
     limit: int = 5  # failures of one worker in a row; one more stops the run
     forgive_after: int = 10_000  # steps without a failure that end such a row
     first_pause: float = 0.5

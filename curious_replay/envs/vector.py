@@ -153,9 +153,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         for index in list(self._opened):
             first[index] = True
             self._infos[index] = self._opened.pop(index)
-        policy = self._restarts
-        timeout = policy.start_timeout if self._over.any() else policy.step_timeout
-        for index, answer in self._pool.receive(asked, timeout).items():
+        for index, answer in self._pool.receive(asked, self._restarts.step_timeout).items():
             if isinstance(answer, Failure):
                 info = self._restart(index, answer)
                 if self._over[index]:

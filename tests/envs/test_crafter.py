@@ -2,7 +2,9 @@ import crafter
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
+from curious_replay.envs import make
 from curious_replay.envs.crafter import ACHIEVEMENTS, ACTIONS, ITEMS, CrafterEnv
 
 
@@ -62,6 +64,10 @@ def test_creatures_are_presented_in_order_of_age(monkeypatch):
         env.step(0)
     assert max(len(slots) for slots in seen) > 2
     assert all(slots == sorted(slots) for slots in seen)
+
+
+def test_gymnasium_finds_nothing_wrong_with_the_stock_game():
+    check_env(make("crafter"))
 
 
 def test_which_game_is_played_is_recorded():
