@@ -284,8 +284,9 @@ def released_reward(acceleration: float) -> float:
 def count_pixels(image: Image, ball: Sphere) -> int:
     """Pixels of `image` in the colour of `ball`, lit or shaded."""
     weak = ball.colors[0].index(0.0)
-    strong = np.delete(image, weak, axis=2).min(2).astype(np.int16)
-    return int((strong - image[..., weak] > COLOR_MARGIN).sum())
+    first, second = (image[..., channel] for channel in range(3) if channel != weak)
+    strength = np.minimum(first, second).astype(np.int16) - image[..., weak]
+    return int(np.count_nonzero(strength > COLOR_MARGIN))
 
 
 def _arena_of(scale: str) -> ArenaConfig:

@@ -64,6 +64,8 @@ class RayCamera:
         self._pixel = float(2 * half / size)  # radians a pixel covers, about
         self._textures = TextureTable(model)
         self._geom_texture = geom_textures(model)
+        several = (model.body_geomnum > 1) & (np.arange(model.nbody) > 0)  # the world keeps still
+        self._boxes = np.repeat(several, model.body_bvhnum)
         skies = np.flatnonzero(model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX)
         self._sky = int(skies[0]) if len(skies) else None
 
@@ -111,7 +113,7 @@ class RayCamera:
         count = len(rays.directions)
         geom = np.empty(count, np.int32)
         distance, normal = np.empty(count), np.empty((count, 3))
-        with _no_culling(self._model):
+        with self._whole_bodies():
             mujoco.mj_multiRay(
                 self._model,
                 data,
@@ -135,11 +137,27 @@ class RayCamera:
             _draw(hits, rays, capsule)
         return hits
 
+    @contextlib.contextmanager
+    def _whole_bodies(self) -> Iterator[None]:
+        """Make bounding boxes of bodies with several geoms too large to matter.
+
+        mj_multiRay skips bodies by their boxes, and in some poses loses parts of such bodies
+        (MuJoCo 3.17). The boxes also serve collisions, hence they are put back.
+        """
+        half_sizes = self._model.bvh_aabb[:, 3:]
+        before = half_sizes.copy()
+        half_sizes[self._boxes] += FAR
+        try:
+            yield
+        finally:
+            half_sizes[:] = before
+
     def _shade(self, data: mujoco.MjData, rays: Rays, hits: Hits) -> Colors:
         """Colours `[n, 3]`: the sky where nothing was met, else surface times light."""
         image = np.zeros((len(rays.directions), 3), np.float32)
         met = np.isfinite(hits.distance)
-        solid = np.flatnonzero(met & hits.rgba[:, :3].any(1))  # black stays black in any light
+        red, green, blue, _ = hits.rgba.T
+        solid = np.flatnonzero(met & (red + green + blue > 0))  # black stays black in any light
         if len(solid):
             directions, normal = rays.directions[solid], hits.normal[solid]
             point = rays.origin + directions * hits.distance[solid, None]
@@ -180,21 +198,6 @@ class RayCamera:
             repeat = np.where(bounded, repeat / np.maximum(size[:2], 1e-9), repeat)
         u, v = place[:, 0] * repeat[0] + shift[0], -place[:, 1] * repeat[1] + shift[1]
         return self._textures.flat(texture, u, v, covered * repeat[0])
-
-
-@contextlib.contextmanager
-def _no_culling(model: mujoco.MjModel) -> Iterator[None]:
-    """Bounding boxes too large to matter.
-
-    mj_multiRay skips bodies by their bounding box, and in some poses loses parts of bodies made of
-    several geoms (MuJoCo 3.17). The boxes also serve collisions, hence they are put back.
-    """
-    half_sizes = model.bvh_aabb[:, 3:].copy()
-    model.bvh_aabb[:, 3:] += FAR
-    try:
-        yield
-    finally:
-        model.bvh_aabb[:, 3:] = half_sizes
 
 
 def _draw(hits: Hits, rays: Rays, capsule: Capsule) -> None:
