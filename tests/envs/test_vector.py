@@ -174,6 +174,31 @@ def test_failed_worker_is_restarted_and_its_episode_truncated(build, tmp_path, c
     assert counts(observations) == [Count(5, 0, 0), Count(1, 0, 0)]
 
 
+def test_no_transition_joins_two_episodes_whenever_a_worker_dies(build):
+    env = build(
+        [partial(CountingWorld, length=7)] * 2, restarts=Restarts(first_pause=0.0, limit=99)
+    )
+    before, _ = env.reset(seed=0)
+    before, ended = counts(before), np.zeros(2, bool)
+    random = np.random.default_rng(0)
+    for _ in range(120):
+        if random.random() < 0.1:
+            os.kill(env._pool._workers[random.integers(2)].process.pid, signal.SIGKILL)
+        observations, _, terminated, truncated, infos = env.step(zeros(env))
+        now = counts(observations)
+        for index in range(2):
+            assert infos["is_first"][index] == ended[index]
+            if ended[index]:
+                assert (now[index].step, now[index].action) == (0, None)
+            elif infos["worker_restarted"][index]:
+                assert now[index] == before[index]
+                assert truncated[index]
+            else:
+                assert now[index][:2] == (before[index].step + 1, before[index].episode)
+        before, ended = now, terminated | truncated
+    assert (env.restarts > 2).all()
+
+
 @pytest.mark.parametrize("seed", [0, None])
 def test_failure_at_reset_is_mended_within_the_reset(build, tmp_path, seed):
     faulty = partial(Faulty, kind="exit", reset=0, once=str(tmp_path / "broken"))
