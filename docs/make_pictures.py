@@ -22,13 +22,13 @@ Pixels = NDArray[np.uint8]
 FOLDER = Path(__file__).parent / "pictures"
 SCALE = 2
 GAP = 3  # pixels between tiles
-SEEDS = range(30)
+SEEDS = range(40)
 
 
 def actions(name: str, env: gymnasium.Env[Any, Any]) -> Iterator[Any]:
     """What is done before the picture is taken: little in the assay, else a few random actions."""
     if "two-balls" in name:
-        yield from [np.array([0.5, 0.0], np.float32)] * 45  # back off until both can be seen
+        yield from [np.array([0.8, 0.0], np.float32)] * 50  # back off until both can be seen
     elif "interaction" in name:
         yield from [np.zeros(2, np.float32)] * 12  # fall to the floor
     else:
