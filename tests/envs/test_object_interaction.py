@@ -479,3 +479,17 @@ def test_wrong_actions_are_refused(action, message):
     env.reset(seed=0)
     with pytest.raises(ValueError, match=message):
         env.step(np.array(action, np.float32))
+
+
+def test_a_ball_that_appears_on_the_agent_pushes_it_aside():
+    env = make(schedule=soon((0, "empty"), (4, "ball")))
+    env.reset(seed=0)
+    for axis, place in (("x", 3.5), ("y", -4.9), ("z", 0.36)):
+        env.data.qpos[env.model.joint(f"agent/{axis}").qposadr[0]] = place
+    infos = [env.step(STAY)[-1] for _ in range(60)]
+    last = infos[-1]
+    apart = np.linalg.norm(last["log_agent_position"] - last["log_magenta_position"])
+    assert apart > 0.56 + 0.77 - 0.05
+    for position in (last["log_agent_position"], last["log_magenta_position"]):
+        assert np.abs(position[:2] - (0, -1.4)).max() < 13.3
+    assert total(infos, "log_contacts") > 0
