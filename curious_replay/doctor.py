@@ -1,5 +1,6 @@
 """What this machine has for running agents and environments, and what to do about the rest."""
 
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -16,7 +17,6 @@ from rich.console import Console
 from rich.table import Table
 
 from curious_replay.envs import make
-from curious_replay.envs.camera import camera_problems
 
 GIGABYTE = 1e9
 # One million steps of 64 x 64 x 3 bytes, the replay buffer of the published runs.
@@ -93,12 +93,16 @@ def packages() -> Iterator[Finding]:
 
 def cameras(pictures: int) -> Iterator[Finding]:
     """Which cameras work, and how many 64 x 64 pictures of the assay each draws a second."""
-    problems = camera_problems()
+    try:
+        problems = camera_problems()
+    except ImportError as error:
+        advice = "nothing can be simulated: see the versions above"
+        yield Finding("cameras", "none", str(error), "problem", advice)
+        return
     opengl_works = any(problem is None for name, problem in problems.items() if name != "ray")
     for name, problem in problems.items():
         if problem is None:
-            speed = _pictures_per_second(name, pictures)
-            yield Finding("cameras", name, f"{speed:,.0f} pictures/s")
+            yield _measured(name, pictures)
         elif opengl_works:
             yield Finding("cameras", name, f"not needed: {problem}")  # one of them is enough
         else:
@@ -146,6 +150,22 @@ def _nvidia_card() -> str | None:
     query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
     done = subprocess.run(query, capture_output=True, text=True, check=False)
     return "; ".join(done.stdout.split("\n")).strip("; ") or None if done.returncode == 0 else None
+
+
+def camera_problems() -> dict[str, str | None]:
+    """Why a camera cannot be used, None if it can; imported late, for MuJoCo may be missing."""
+    module = importlib.import_module("curious_replay.envs.camera")
+    problems: dict[str, str | None] = module.camera_problems()
+    return problems
+
+
+def _measured(camera: str, pictures: int) -> Finding:
+    try:
+        speed = _pictures_per_second(camera, pictures)
+    except Exception as error:  # whatever an unfit library raises is what we want to report
+        advice = "report this with the versions above"
+        return Finding("cameras", camera, f"{type(error).__name__}: {error}", "problem", advice)
+    return Finding("cameras", camera, f"{speed:,.0f} pictures/s")
 
 
 def _pictures_per_second(camera: str, pictures: int) -> float:

@@ -188,6 +188,27 @@ def test_a_problem_makes_the_exit_code(monkeypatch, capsys, tmp_path):
     assert "pip install numpy" in capsys.readouterr().out
 
 
+def test_doctor_works_where_mujoco_does_not():
+    code = (
+        "import sys; sys.modules['mujoco'] = None\n"
+        "from curious_replay import cli; sys.exit(cli.main(['doctor']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "import of mujoco" in done.stdout
+    assert "processor" in done.stdout
+
+
+def test_doctor_reports_a_camera_that_breaks(monkeypatch):
+    def breaks(camera, pictures):
+        raise AttributeError("no attribute 'flex_vertedge'")
+
+    monkeypatch.setattr(doctor, "_pictures_per_second", breaks)
+    (found,) = {found for found in doctor.cameras(1) if found.name == "ray"}
+    assert found.verdict == "problem"
+    assert "flex_vertedge" in found.value
+
+
 def test_doctor_knows_what_to_do_without_opengl(monkeypatch):
     monkeypatch.setattr(
         doctor, "camera_problems", lambda: {"egl": "absent", "osmesa": "absent", "ray": None}

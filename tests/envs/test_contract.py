@@ -121,6 +121,15 @@ def test_frames_count_on_over_resets_and_are_shared(name):
     env.close()
 
 
+@pytest.mark.parametrize("name", [name for name in ALL if find(name).mini])
+def test_mini_is_made_and_all_changes_come_within_minutes(name):
+    env = make_quick(name, scale="mini")
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    assert env.clock.schedule.changes[-1][0] <= 80_000
+    env.close()
+
+
 def test_fingerprints_tell_courses_apart():
     """The comparisons below would mean nothing if all courses looked alike."""
     prints = {fingerprint("toy/two-rooms", make("toy/two-rooms", room=n)) for n in (5, 7, 9)}
