@@ -71,10 +71,12 @@ class WorkerPool:
         for worker, request in zip(self._workers, requests, strict=True):
             worker.send(*request)
         answers = receive_all(self._workers, self.policy.start_timeout)
-        for worker, answer in zip(self._workers, answers, strict=True):
-            if isinstance(answer, Failure):
-                worker.kill()  # an answer that came late would be taken for that of the next call
-                raise WorkerError(f"environment {worker.index} failed in {what}: {answer.reason}")
+        failures = {i: answer for i, answer in enumerate(answers) if isinstance(answer, Failure)}
+        for index in failures:
+            # An answer that came late would be taken for that of the next request.
+            self._workers[index].kill()
+        for index, failure in failures.items():
+            raise WorkerError(f"environment {index} failed in {what}: {failure.reason}")
         return tuple(answers)
 
     def restart(self, index: int, failure: Failure, requests: Sequence[Request]) -> Any:

@@ -358,14 +358,14 @@ def test_error_in_a_call_is_raised_and_the_worker_comes_back(build):
 
 
 def test_late_answer_to_a_call_is_not_taken_for_another(build):
-    env = build([Slow])
+    env = build([Slow] * 2)
     env.reset(seed=0)
     env._pool.policy = Restarts(start_timeout=0.1)
     with pytest.raises(WorkerError, match="answer_late: it gave no answer"):
         env.call("answer_late")
     env._pool.policy = QUICK
-    assert env.step(zeros(env))[3].tolist() == [True]
-    assert counts(env.step(zeros(env))[0]) == [Count(0, 0, None)]
+    assert env.step(zeros(env))[3].tolist() == [True, True]
+    assert counts(env.step(zeros(env))[0]) == [Count(0, 0, None)] * 2
 
 
 def test_environment_that_cannot_start_is_an_error_at_once(build):
