@@ -75,8 +75,9 @@ class WorkerPool:
         for index in failures:
             # An answer that came late would be taken for that of the next request.
             self._workers[index].kill()
-        for index, failure in failures.items():
-            raise WorkerError(f"environment {index} failed in {what}: {failure.reason}")
+        if failures:
+            index = min(failures)
+            raise WorkerError(f"environment {index} failed in {what}: {failures[index].reason}")
         return tuple(answers)
 
     def restart(self, index: int, failure: Failure, requests: Sequence[Request]) -> Any:
