@@ -62,12 +62,14 @@ class RayCamera:
         rays = np.stack([x, y, -np.ones_like(x)], -1).reshape(-1, 3)
         self._directions = rays / np.linalg.norm(rays, axis=1, keepdims=True)
         self._pixel = float(2 * half / size)  # radians a pixel covers, about
-        self._textures = TextureTable(model)
         self._geom_texture = geom_textures(model)
         several = (model.body_geomnum > 1) & (np.arange(model.nbody) > 0)  # the world keeps still
         self._boxes = np.repeat(several, model.body_bvhnum)
         skies = np.flatnonzero(model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX)
         self._sky = int(skies[0]) if len(skies) else None
+        # A side of the sky is 2 wide at distance 1.
+        covered = {} if self._sky is None else {self._sky: self._pixel / 2}
+        self._textures = TextureTable(model, covered)
 
     def render(self, data: mujoco.MjData) -> NDArray[np.uint8]:
         """The picture of the present state of `data`."""

@@ -4,6 +4,8 @@ A far pixel covers many texels; it reads a copy whose texels are about as large 
 Without this, far grass would be noise.
 """
 
+from collections.abc import Mapping
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +18,21 @@ class TextureTable:
     """Looks up colours in the textures of a model; `index` is MuJoCo's number of a texture.
 
     `covered` says how much a pixel covers, as a fraction of the texture's width (of one face, for
-    a cube).
+    a cube). `least_covered` tells of textures that no pixel will cover less of: their finer copies
+    are not kept, and a sky of 800x800x6 texels is large.
     """
 
-    def __init__(self, model: mujoco.MjModel) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, least_covered: Mapping[int, float] | None = None
+    ) -> None:
+        self._least_covered = least_covered or {}
         self._copies: list[_Copies] = []
         for index in range(model.ntex):
-            self._copies.append(_Copies(model, index))
+            self._copies.append(_Copies(model, index, self._least_covered.get(index, 0)))
 
     def reload(self, model: mujoco.MjModel, index: int) -> None:
         """Read a texture again after its bytes in the model changed."""
-        self._copies[index] = _Copies(model, index)
+        self._copies[index] = _Copies(model, index, self._least_covered.get(index, 0))
 
     def flat(self, index: int, u: Floats, v: Floats, covered: Floats) -> Colors:
         """Colours `[n, 3]` of a flat texture at (u, v), which repeat with period 1."""
@@ -58,31 +64,34 @@ class TextureTable:
 class _Copies:
     """One texture at full size and halved again and again, as one list of texels `[n, 3]`."""
 
-    def __init__(self, model: mujoco.MjModel, index: int) -> None:
+    def __init__(self, model: mujoco.MjModel, index: int, least_covered: float) -> None:
         pixels = texture_pixels(model, index)
         # A square cube texture is one picture for all six faces.
         self.faces = 6 if is_cube(model, index) and pixels.shape[0] == 6 * pixels.shape[1] else 1
-        image = pixels.reshape(self.faces, -1, pixels.shape[1], 3).astype(np.float32) / np.float32(
-            255
-        )
-        images: list[Colors] = [image]
+        images = [pixels.reshape(self.faces, -1, pixels.shape[1], 3)]
         while min(images[-1].shape[1:3]) > 1:
             images.append(_halve(images[-1]))
-        self.width = np.array([image.shape[2] for image in images])
-        self.height = np.array([image.shape[1] for image in images])
-        self.start = np.cumsum([0] + [image[..., 0].size for image in images[:-1]])
-        self._texels: Colors = np.concatenate([image.reshape(-1, 3) for image in images])
+        self._full_width = pixels.shape[1]
+        self._coarsest = len(images) - 1
+        self._finest = int(self._halvings(np.array([least_covered]))[0])
+        kept = images[self._finest :]
+        self.width = np.array([image.shape[2] for image in kept])
+        self.height = np.array([image.shape[1] for image in kept])
+        self.start = np.cumsum([0] + [image[..., 0].size for image in kept[:-1]])
+        self._texels = np.concatenate([image.reshape(-1, 3) for image in kept])
 
     def at(self, texel: NDArray[np.int64]) -> Colors:
         """Colours `[n, 3]` of texels by their number."""
-        colors: Colors = self._texels[texel]
-        return colors
+        return self._texels[texel] * np.float32(1 / 255)
 
     def level(self, covered: Floats) -> NDArray[np.int64]:
-        """Which copy suits a pixel that covers this fraction of the texture's width."""
-        texels = np.clip(covered * self.width[0], 1, 2.0 ** (len(self.width) - 1))
-        level: NDArray[np.int64] = np.log2(texels).round().astype(np.int64)
-        return level
+        """Which of the kept copies suits a pixel that covers this fraction of the width."""
+        return np.maximum(self._halvings(covered) - self._finest, 0)
+
+    def _halvings(self, covered: Floats) -> NDArray[np.int64]:
+        texels = np.clip(covered * self._full_width, 1, 2.0**self._coarsest)
+        halvings: NDArray[np.int64] = np.log2(texels).round().astype(np.int64)
+        return halvings
 
 
 def is_cube(model: mujoco.MjModel, index: int) -> bool:
@@ -102,10 +111,9 @@ def texture_pixels(model: mujoco.MjModel, index: int) -> NDArray[np.uint8]:
     return pixels.reshape(height, width, 3)
 
 
-def _halve(image: Colors) -> Colors:
+def _halve(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Average 2x2 texels; an odd last row or column is dropped. `[faces, height, width, 3]`."""
-    faces, height, width, _ = image.shape
-    even = image[:, : height // 2 * 2, : width // 2 * 2]
-    halves = even.reshape(faces, height // 2, 2, width // 2, 2, 3)
-    averages: Colors = halves.mean((2, 4), dtype=np.float32)
-    return averages
+    height, width = (size // 2 * 2 for size in image.shape[1:3])
+    even = image[:, :height, :width].astype(np.uint16)
+    rows = even[:, ::2] + even[:, 1::2]
+    return ((rows[:, :, ::2] + rows[:, :, 1::2] + 2) >> 2).astype(np.uint8)

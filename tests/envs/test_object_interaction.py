@@ -205,13 +205,13 @@ def test_the_ball_drops_20_centimetres_and_rests():
     np.testing.assert_allclose(ball_position(info), (3.5, -4.9, 0.77), atol=2e-3)
 
 
-def test_images_differ_from_t0_on_and_only_then():
-    changing = make(schedule=soon((0, "empty"), (6, "ball")), image_size=64)
+def test_images_differ_from_t0_to_t1_and_only_then():
+    changing = make(schedule=soon((0, "empty"), (6, "ball"), (14, "empty")), image_size=64)
     empty = make(schedule=soon((0, "empty"), (10**9, "ball")), image_size=64)
     for env in (changing, empty):
         env.reset(seed=4)
         env.data.qpos[env.model.joint("agent/steer").qposadr[0]] = math.pi / 4  # at the ball
-    for _ in range(6):
+    for _ in range(10):
         (first, *_, info), (second, *_, other) = changing.step(STAY), empty.step(STAY)
         same = (first["image"] == second["image"]).all()
         assert same == (info["phase"] == "empty")
