@@ -130,10 +130,10 @@ class RayCamera:
                 count,
                 FAR,
             )
-        rgba = colors[geom]
-        nothing = geom < 0
-        distance[nothing] = np.inf
-        rgba[nothing] = 1
+        met = geom >= 0
+        distance[~met] = np.inf
+        rgba = np.ones((count, 4), np.float32)
+        rgba[met] = colors[geom[met]]
         hits = Hits(geom, distance, normal, rgba)
         for capsule in drawn:
             _draw(hits, rays, capsule)

@@ -166,6 +166,68 @@ def test_a_taut_string_is_red():
             assert (middle[0] > 2 * middle[1]) == taut
 
 
+# Where the middle of each face of a sky is seen, in the order in which MuJoCo stores the faces.
+SKY_FACES = {"+x": 0, "-x": 1, "+z": 2, "-z": 3, "-y": 4, "+y": 5}
+LOOK = {  # camera axes (right, up)
+    "+x": "0 -1 0 0 0 1",
+    "-x": "0 1 0 0 0 1",
+    "+y": "1 0 0 0 0 1",
+    "-y": "-1 0 0 0 0 1",
+    "+z": "1 0 0 0 -1 0",
+    "-z": "1 0 0 0 1 0",
+}
+
+
+def paint_faces(model, texture):
+    """Give each face of a 16x16x6 texture its own pattern; return the colour of each middle."""
+    rng = np.random.default_rng(0)
+    faces = rng.integers(0, 256, (6, 4, 4, 3)).astype(np.uint8)
+    faces[:, 1:3, 1:3] = faces[:, 1:2, 1:2]
+    start = model.tex_adr[texture]
+    model.tex_data[start : start + 16 * 16 * 18] = faces.repeat(4, 1).repeat(4, 2).ravel()
+    return faces[:, 1, 1].astype(int)
+
+
+@pytest.mark.parametrize("direction", LOOK)
+def test_each_side_of_the_sky_is_where_opengl_shows_it(direction):
+    model = mujoco.MjModel.from_xml_string(f"""
+    <mujoco><asset><texture type="skybox" builtin="flat" width="16" height="16"/></asset>
+    <worldbody><camera xyaxes="{LOOK[direction]}" fovy="80"/></worldbody></mujoco>""")
+    data = mujoco.MjData(model)
+    middles = paint_faces(model, 0)
+    mujoco.mj_forward(model, data)
+    rays = make_camera("ray", model, 0, 32).render(data).astype(int)
+    np.testing.assert_allclose(rays[15:17, 15:17].mean((0, 1)), middles[SKY_FACES[direction]])
+    for name in working_opengl():
+        camera = make_camera(name, model, 0, 32)
+        difference = np.abs(camera.render(data).astype(int) - rays).mean(2)
+        camera.close()
+        assert np.median(difference) < 12  # OpenGL blends neighbouring texels
+
+
+@pytest.mark.parametrize("direction", LOOK)
+def test_each_side_of_a_textured_ball_is_where_opengl_shows_it(direction):
+    away = {"+": -1, "-": 1}[direction[0]] * 3
+    place = " ".join(str(away if axis == direction[1] else 0) for axis in "xyz")
+    model = mujoco.MjModel.from_xml_string(f"""
+    <mujoco><visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual>
+    <asset><texture name="t" type="cube" builtin="flat" width="16" height="16"/>
+      <material name="m" texture="t"/></asset>
+    <worldbody><camera pos="{place}" xyaxes="{LOOK[direction]}" fovy="45"/>
+      <geom type="ellipsoid" size="1 1 1" material="m"/></worldbody></mujoco>""")
+    data = mujoco.MjData(model)
+    middles = paint_faces(model, 0)
+    mujoco.mj_forward(model, data)
+    rays = make_camera("ray", model, 0, 32).render(data).astype(int)
+    seen = {"+x": 1, "-x": 0, "+y": 3, "-y": 2, "+z": 5, "-z": 4}[direction]
+    np.testing.assert_allclose(rays[15:17, 15:17].mean((0, 1)), middles[seen])
+    for name in working_opengl():
+        camera = make_camera(name, model, 0, 32)
+        difference = np.abs(camera.render(data).astype(int) - rays).mean(2)
+        camera.close()
+        assert np.median(difference) < 12
+
+
 def test_rays_agree_with_opengl():
     """Both cameras draw the same scene: edges may differ by a pixel, nothing else."""
     rays = draw("ray").astype(int)

@@ -6,10 +6,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from curious_replay.envs.arena import WALL_GROUP, ArenaConfig
+from curious_replay.envs.arena import MAGENTA, WALL_GROUP, YELLOW, ArenaConfig
 from curious_replay.envs.object_interaction import (
     SCENES,
     ObjectInteraction,
+    count_pixels,
     released_reward,
     variant_schedule,
 )
@@ -418,6 +419,44 @@ def test_a_saved_world_goes_on_bit_by_bit():
     assert env.get_state()["physics"].tobytes() == copy.get_state()["physics"].tobytes()
     (image, _), (other, _) = env.reset(), copy.reset()
     np.testing.assert_array_equal(image["image"], other["image"])
+
+
+def test_a_world_saved_during_a_contact_does_not_count_it_again():
+    env, copy = make(scene=4, phase="ball"), make(scene=4, phase="ball")
+    env.reset(seed=0)
+    saved = 0
+    for _ in range(300):
+        last = drive(env, "magenta/shell", 1)[0]
+        if last["log_contacts"]:
+            copy.set_state(env.get_state())
+            action = FORWARD
+            assert (
+                env.step(action)[-1]["log_interactions"]
+                == (copy.step(action)[-1]["log_interactions"])
+            )
+            saved += 1
+    assert saved > 5
+
+
+def test_a_saved_ball_is_solid_in_an_environment_that_had_it_parked():
+    env, copy = make(phase="ball"), make()
+    env.reset(seed=0)
+    copy.reset(seed=0)
+    copy.set_state(env.get_state())
+    for _ in range(60):
+        _, _, _, _, info = copy.step(STAY)
+    assert ball_position(info)[2] == pytest.approx(0.77, abs=2e-3)  # it rests on the floor
+
+
+def test_pixels_are_counted_in_light_and_shade_but_not_on_grass():
+    image = np.zeros((4, 4, 3), np.uint8)
+    image[0] = (35, 37, 8)  # grass by headlight
+    image[1, 0] = (61, 0, 61)  # the dark squares of a ball at its edge
+    image[1, 1] = (230, 0, 230)
+    image[2, 0] = (61, 61, 0)
+    image[3] = (200, 220, 255)  # sky
+    assert count_pixels(image, MAGENTA) == 2
+    assert count_pixels(image, YELLOW) == 1
 
 
 def test_a_state_of_another_camera_or_world_is_refused():
