@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from curious_replay.envs.worker import Failure, MakeEnv, Worker, receive_all
+from curious_replay.envs.worker import AnyWorker, Failure, receive_all
 
 logger = logging.getLogger(__name__)
 
@@ -46,16 +46,12 @@ DEFAULT_RESTARTS = Restarts()
 class WorkerPool:
     """Workers 0 to n - 1, their failures and restarts."""
 
-    def __init__(
-        self, make_envs: Sequence[MakeEnv], memory: Any, policy: Restarts, context: str
-    ) -> None:
+    def __init__(self, workers: Sequence[AnyWorker], policy: Restarts) -> None:
         self.policy = policy
-        self.restarts = np.zeros(len(make_envs), np.int64)
-        self._failures = np.zeros(len(make_envs), np.int64)  # in a row
-        self._healthy_steps = np.zeros(len(make_envs), np.int64)
-        self._workers = [
-            Worker(index, make_env, memory, context) for index, make_env in enumerate(make_envs)
-        ]
+        self.restarts = np.zeros(len(workers), np.int64)
+        self._workers = workers
+        self._failures = np.zeros(len(workers), np.int64)  # in a row
+        self._healthy_steps = np.zeros(len(workers), np.int64)
 
     def send(self, index: int, request: Request) -> None:
         """Ask one worker."""
@@ -119,5 +115,5 @@ class WorkerPool:
             worker.send("close")
         deadline = time.monotonic() + 5.0
         for worker in self._workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
+            worker.join(max(0.0, deadline - time.monotonic()))
             worker.kill()

@@ -42,7 +42,7 @@ from gymnasium.vector.utils import (
 
 from curious_replay.envs import registry
 from curious_replay.envs.pool import DEFAULT_RESTARTS, Request, Restarts, WorkerError, WorkerPool
-from curious_replay.envs.worker import Failure, MakeEnv
+from curious_replay.envs.worker import Failure, LocalWorker, MakeEnv, Worker
 
 
 class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
@@ -51,6 +51,9 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
     `context` is a start method of `multiprocessing`. Not "fork" by default: the main process holds
     threads and perhaps an OpenGL context, which a forked child would inherit in a broken state. So
     a script that makes one needs the usual `if __name__ == "__main__":` around its doings.
+
+    `processes=False` runs them one after the other in the main process, with the same interface: a
+    single cheap environment is quicker so, but only exceptions are survived, not crashes or hangs.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         *,
         restarts: Restarts = DEFAULT_RESTARTS,
         context: str = "forkserver",
+        processes: bool = True,
     ) -> None:
         if not make_envs:
             raise ValueError("at least one environment is needed, got none")
@@ -75,13 +79,13 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         self._restarts = restarts
         self._started = False
         self._stepping = False  # between step_async and step_wait
-        self._memory: Any = create_shared_memory(
+        memory: Any = create_shared_memory(
             self.single_observation_space,
             self.num_envs,
             multiprocessing.get_context(context),  # type: ignore[arg-type]  # is used as a context
         )
         self._shared: Any = read_from_shared_memory(
-            self.single_observation_space, self._memory, self.num_envs
+            self.single_observation_space, memory, self.num_envs
         )
         self._latest: Any = copy.deepcopy(self._shared)  # what was last returned
         self._infos: list[dict[str, Any]] = [{} for _ in make_envs]
@@ -89,7 +93,13 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         self._opened: dict[int, dict[str, Any]] = {}  # restarted and reset, not yet reported
         self._seeds: list[int | None] = [None] * self.num_envs
         self._phase: str | None = None
-        self._pool = WorkerPool(make_envs, self._memory, restarts, context)
+        workers = [
+            Worker(index, make_env, memory, context)
+            if processes
+            else LocalWorker(index, make_env, memory)
+            for index, make_env in enumerate(make_envs)
+        ]
+        self._pool = WorkerPool(workers, restarts)
         self._check_spaces()
 
     def reset(
@@ -326,6 +336,7 @@ def make_vector(
     scale: str = "paper",
     restarts: Restarts = DEFAULT_RESTARTS,
     context: str = "forkserver",
+    processes: bool = True,
     **kwargs: Any,
 ) -> RestartingVectorEnv:
     """`num_envs` environments of this short name; their frames are counted together."""
@@ -334,4 +345,6 @@ def make_vector(
     if "parallel" in registry.arguments(name):
         kwargs.setdefault("parallel", num_envs)
     make_env = partial(registry.make, name, scale=scale, **kwargs)
-    return RestartingVectorEnv([make_env] * num_envs, restarts=restarts, context=context)
+    return RestartingVectorEnv(
+        [make_env] * num_envs, restarts=restarts, context=context, processes=processes
+    )

@@ -16,7 +16,7 @@ from curious_replay.envs.pool import Restarts, WorkerError, WorkerPool
 from curious_replay.envs.toy import Count, CountingWorld, read_count
 from curious_replay.envs.two_rooms import STAY, TwoRooms
 from curious_replay.envs.vector import RestartingVectorEnv, make_vector
-from curious_replay.envs.worker import Failure
+from curious_replay.envs.worker import Failure, Worker
 
 QUICK = Restarts(first_pause=0.0)
 # Imported once and not in every worker, which makes these tests quicker.
@@ -94,6 +94,9 @@ def build(request):
     return make_and_register
 
 
+both_ways = pytest.mark.parametrize("processes", [True, False], ids=["processes", "local"])
+
+
 def counts(observations):
     return [read_count(image) for image in observations["image"]]
 
@@ -102,8 +105,10 @@ def zeros(env):
     return np.zeros(env.num_envs, np.int64)
 
 
-def test_environments_step_together_and_reset_on_the_next_step(build):
-    env = build([partial(CountingWorld, length=2), partial(CountingWorld, length=3)])
+@both_ways
+def test_environments_step_together_and_reset_on_the_next_step(build, processes):
+    worlds = [partial(CountingWorld, length=2), partial(CountingWorld, length=3)]
+    env = build(worlds, processes=processes)
     assert env.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
     observations, infos = env.reset(seed=0)
     assert counts(observations) == [Count(0, 0, None)] * 2
@@ -142,10 +147,16 @@ def test_returned_observations_stay_as_they_are(build):
     assert (second["image"] == 99).all()
 
 
-@pytest.mark.parametrize("kind", ["raise", "exit", "kill", "hang"])
-def test_failed_worker_is_restarted_and_its_episode_truncated(build, tmp_path, caplog, kind):
+@pytest.mark.parametrize(
+    ("kind", "processes"),
+    [("raise", True), ("exit", True), ("kill", True), ("hang", True), ("raise", False)],
+)
+def test_failed_worker_is_restarted_and_its_episode_truncated(
+    build, tmp_path, caplog, kind, processes
+):
     faulty = partial(Faulty, kind=kind, step=3, once=str(tmp_path / "broken"))
-    env = build([CountingWorld, faulty], restarts=Restarts(first_pause=0.0, step_timeout=2.0))
+    restarts = Restarts(first_pause=0.0, step_timeout=2.0)
+    env = build([CountingWorld, faulty], restarts=restarts, processes=processes)
     env.reset(seed=0)
     env.step(zeros(env))
     before, *_ = env.step(zeros(env))
@@ -220,9 +231,11 @@ def test_failure_at_an_automatic_reset_is_mended_within_the_step(build, tmp_path
     assert not (terminated | truncated).any()
 
 
-def test_run_stops_with_the_traceback_after_the_limit(build):
+@both_ways
+def test_run_stops_with_the_traceback_after_the_limit(build, processes):
     restarts = Restarts(first_pause=0.0, limit=2)
-    env = build([CountingWorld, partial(Faulty, kind="raise", step=1)], restarts=restarts)
+    worlds = [CountingWorld, partial(Faulty, kind="raise", step=1)]
+    env = build(worlds, restarts=restarts, processes=processes)
     env.reset(seed=0)
     for _ in range(2):
         assert env.step(zeros(env))[3].tolist() == [False, True]  # truncated
@@ -252,7 +265,7 @@ def test_pause_doubles_up_to_a_longest(monkeypatch):
     context = multiprocessing.get_context("forkserver")
     space = CountingWorld().observation_space
     memory = gymnasium.vector.utils.create_shared_memory(space, ctx=context)
-    pool = WorkerPool([faulty], memory, restarts, "forkserver")
+    pool = WorkerPool([Worker(0, faulty, memory, "forkserver")], restarts)
     with pytest.raises(WorkerError, match="failed 5 times"):
         pool.restart(0, Failure("test"), [("reset", {})])
     assert pauses == [1.0, 2.0, 4.0, 5.0]
@@ -297,15 +310,16 @@ def test_seed_of_a_restarted_worker_can_be_repeated(build, tmp_path):
     assert seeds[0] == seeds[1] != 5
 
 
+@both_ways
 @pytest.mark.parametrize("steps", [2, 3])  # in the middle of an episode, and right at its end
-def test_state_of_all_workers_is_saved_and_restored(build, steps):
+def test_state_of_all_workers_is_saved_and_restored(build, steps, processes):
     worlds = [partial(CountingWorld, length=3), partial(CountingWorld, length=5)]
     env = build(worlds)
     env.reset(seed=0)
     for _ in range(steps):
         env.step(zeros(env))
     state = env.get_state()
-    other = build(worlds)
+    other = build(worlds, processes=processes)
     other.set_state(state)
     np.testing.assert_array_equal(other.observations["image"], env.observations["image"])
     for _ in range(6):
@@ -336,8 +350,9 @@ def test_state_of_another_number_of_workers_is_refused(build):
         build([CountingWorld]).set_state(env.get_state())
 
 
-def test_methods_and_attributes_reach_all_environments(build):
-    env = build([partial(CountingWorld, render_mode="rgb_array")] * 2)
+@both_ways
+def test_methods_and_attributes_reach_all_environments(build, processes):
+    env = build([partial(CountingWorld, render_mode="rgb_array")] * 2, processes=processes)
     env.reset(seed=0)
     env.set_attr("length", [7, 8])
     assert env.get_attr("length") == (7, 8)
@@ -348,8 +363,9 @@ def test_methods_and_attributes_reach_all_environments(build):
         env.set_attr("length", [1, 2, 3])
 
 
-def test_error_in_a_call_is_raised_and_the_worker_comes_back(build):
-    env = build([CountingWorld])
+@both_ways
+def test_error_in_a_call_is_raised_and_the_worker_comes_back(build, processes):
+    env = build([CountingWorld], processes=processes)
     env.reset(seed=0)
     with pytest.raises(WorkerError, match="no attribute 'colour'"):
         env.get_attr("colour")
@@ -368,9 +384,10 @@ def test_late_answer_to_a_call_is_not_taken_for_another(build):
     assert counts(env.step(zeros(env))[0]) == [Count(0, 0, None)] * 2
 
 
-def test_environment_that_cannot_start_is_an_error_at_once(build):
+@both_ways
+def test_environment_that_cannot_start_is_an_error_at_once(build, processes):
     with pytest.raises(WorkerError, match=r"(?s)its start: .*the gears are worn"):
-        build([CountingWorld, partial(Faulty, kind="raise", start=True)])
+        build([CountingWorld, partial(Faulty, kind="raise", start=True)], processes=processes)
 
 
 def test_unequal_environments_are_refused(build):
@@ -418,10 +435,11 @@ def test_closing_ends_all_processes(build):
 
 
 def test_made_by_name_frames_count_together():
-    env = make_vector("toy/two-rooms", 3, restarts=QUICK, context="fork")
-    env.reset(seed=0)
-    assert env.step(np.full(3, STAY))[4]["frame"].tolist() == [3, 3, 3]
-    env.close()
+    for how in ({"context": "fork"}, {"processes": False}):
+        env = make_vector("toy/two-rooms", 3, restarts=QUICK, **how)
+        env.reset(seed=0)
+        assert env.step(np.full(3, STAY))[4]["frame"].tolist() == [3, 3, 3]
+        env.close()
     with pytest.raises(ValueError, match="num_envs"):
         make_vector("toy/count", 0)
 
