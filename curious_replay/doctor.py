@@ -1,0 +1,219 @@
+"""What this machine has for running agents and environments, and what to do about the rest."""
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from curious_replay.envs import make
+
+GIGABYTE = 1e9
+# One million steps of 64 x 64 x 3 bytes, the replay buffer of the published runs.
+PAPER_REPLAY = 12.3 * GIGABYTE
+OPENGL_ADVICE = {
+    "egl": "install libegl1 (Debian, Ubuntu) or mesa-libEGL (Fedora)",
+    "osmesa": "install libosmesa6 (Debian, Ubuntu) or mesa-libOSMesa (Fedora)",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; `problem` is what makes something impossible, `note` what limits."""
+
+    group: str
+    name: str
+    value: str
+    verdict: Literal["ok", "note", "problem"] = "ok"
+    advice: str = ""
+
+
+def print_report(console: Console, folder: Path, pictures: int) -> int:
+    """Print all findings; returns 1 if there is a problem among them, else 0."""
+    marks = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "problem": "[red]problem[/]"}
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "", "found", "", "what to do"):
+        table.add_column(column)
+    findings = list(examine(folder, pictures))
+    group = ""
+    for found in findings:
+        title = "" if found.group == group else f"[bold]{found.group}[/]"
+        table.add_row(title, found.name, found.value, marks[found.verdict], found.advice)
+        group = found.group
+    console.print(table, highlight=False)
+    return int(any(found.verdict == "problem" for found in findings))
+
+
+def examine(folder: Path, pictures: int) -> Iterator[Finding]:
+    """All findings: packages, cameras, machine."""
+    if pictures < 1:
+        raise ValueError(f"a camera must draw at least one picture, got {pictures}")
+    if not folder.is_dir():
+        raise ValueError(f"the folder {folder} does not exist")
+    yield from packages()
+    yield from cameras(pictures)
+    yield from machine(folder)
+
+
+def packages() -> Iterator[Finding]:
+    """Versions of Python and of what this package needs or can use."""
+    yield Finding("versions", "python", platform.python_version())
+    own = _version("curious-replay")
+    if own is None:
+        advice = "pip install . in the folder of the project"
+        yield Finding("versions", "curious-replay", "not installed", "problem", advice)
+        return
+    yield Finding("versions", "curious-replay", own)
+    for requirement in importlib.metadata.requires("curious-replay") or []:
+        if "extra ==" in requirement:
+            continue
+        name = re.split(r"[^\w.-]", requirement)[0]
+        version = _version(name)
+        if version is None or not _satisfies(version, requirement):
+            found, advice = version or "missing", f"pip install '{requirement}'"
+            yield Finding("versions", name, found, "problem", advice)
+        else:
+            yield Finding("versions", name, version)
+    torch = _version("torch")
+    if torch is None:
+        yield Finding("versions", "torch", "missing", "note", "agents need it: pip install torch")
+    else:
+        yield Finding("versions", "torch", torch)
+
+
+def cameras(pictures: int) -> Iterator[Finding]:
+    """Which cameras work, and how many 64 x 64 pictures of the assay each draws a second."""
+    try:
+        problems = camera_problems()
+    except ImportError as error:
+        advice = "nothing can be simulated: see the versions above"
+        yield Finding("cameras", "none", str(error), "problem", advice)
+        return
+    opengl_works = any(problem is None for name, problem in problems.items() if name != "ray")
+    for name, problem in problems.items():
+        if problem is None:
+            yield _measured(name, pictures)
+        elif opengl_works:
+            yield Finding("cameras", name, f"not needed: {problem}")  # one of them is enough
+        else:
+            advice = f"{OPENGL_ADVICE[name]}, or stay with the ray camera"
+            yield Finding("cameras", name, problem, "note", advice)
+
+
+def machine(folder: Path) -> Iterator[Finding]:
+    """Processor, graphics, memory, disk."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Finding("machine", "processor", f"{_processor()}, {cores} cores to use")
+    yield _graphics()
+    total, free = _memory()
+    memory = f"{free / GIGABYTE:.1f} of {total / GIGABYTE:.1f} GB free"
+    if free < PAPER_REPLAY:
+        advice = "a replay buffer of 1M steps takes 12.3 GB: keep it on disk or make it smaller"
+        yield Finding("machine", "memory", memory, "note", advice)
+    else:
+        yield Finding("machine", "memory", memory)
+    space = shutil.disk_usage(folder).free
+    disk = f"{space / GIGABYTE:.1f} GB free in {folder.resolve()}"
+    if space < 2 * PAPER_REPLAY:
+        advice = "a run that saves a full replay buffer wants 25 GB: choose another --folder"
+        yield Finding("machine", "disk", disk, "note", advice)
+    else:
+        yield Finding("machine", "disk", disk)
+
+
+def _graphics() -> Finding:
+    """The graphics card the driver knows, and whether torch can use it."""
+    card = _nvidia_card()
+    if card is None:
+        advice = "CPU only: use the mini scale; paper scale takes a CUDA graphics card"
+        return Finding("machine", "graphics", "no NVIDIA card found", "note", advice)
+    torch = _version("torch")
+    if torch is not None and "+cpu" in torch:
+        advice = "torch is built without CUDA: install the CUDA build of the same version"
+        return Finding("machine", "graphics", card, "note", advice)
+    return Finding("machine", "graphics", card)
+
+
+def _nvidia_card() -> str | None:
+    if shutil.which("nvidia-smi") is None:
+        return None
+    query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    done = subprocess.run(query, capture_output=True, text=True, check=False)
+    return "; ".join(done.stdout.split("\n")).strip("; ") or None if done.returncode == 0 else None
+
+
+def camera_problems() -> dict[str, str | None]:
+    """Why a camera cannot be used, None if it can; imported late, for MuJoCo may be missing."""
+    module = importlib.import_module("curious_replay.envs.camera")
+    problems: dict[str, str | None] = module.camera_problems()
+    return problems
+
+
+def _measured(camera: str, pictures: int) -> Finding:
+    try:
+        speed = _pictures_per_second(camera, pictures)
+    except Exception as error:  # whatever an unfit library raises is what we want to report
+        advice = "report this with the versions above"
+        return Finding("cameras", camera, f"{type(error).__name__}: {error}", "problem", advice)
+    return Finding("cameras", camera, f"{speed:,.0f} pictures/s")
+
+
+def _pictures_per_second(camera: str, pictures: int) -> float:
+    env = make("object-interaction", camera=camera, render_mode="rgb_array")
+    env.reset(seed=0)
+    env.render()
+    start = time.perf_counter()
+    for _ in range(pictures):
+        env.render()
+    elapsed = time.perf_counter() - start
+    env.close()
+    return pictures / elapsed
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _satisfies(version: str, requirement: str) -> bool:
+    """Whether a version lies within the bounds (>= and <) of a requirement."""
+
+    def numbers(text: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in re.findall(r"\d+", text.partition("+")[0]))
+
+    bounds = re.findall(r"(>=|<)([\d.]+)", requirement)
+    have = numbers(version)
+    return all(have >= numbers(b) if sign == ">=" else have < numbers(b) for sign, b in bounds)
+
+
+def _processor() -> str:
+    """The model name where the system tells it, else the kind of processor."""
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():
+        for line in listing.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> tuple[float, float]:
+    """Total and free memory in bytes; free counts what the system would give up for us."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = page * os.sysconf("SC_PHYS_PAGES")
+    listing = Path("/proc/meminfo")
+    if listing.exists():
+        kilobytes = dict(re.findall(r"(\w+):\s+(\d+) kB", listing.read_text()))
+        return total, 1024 * float(kilobytes["MemAvailable"])
+    return total, page * os.sysconf("SC_AVPHYS_PAGES")

@@ -1,0 +1,13 @@
+"""Gymnasium environments, many of which change while the agent learns.
+
+Importing this package registers all of them: `gymnasium.make("CuriousReplay/crafter-v0")`, or by
+the short name `make("crafter")`. Simulators are imported only when one is made.
+"""
+
+from curious_replay.envs.registry import Entry, find, make, names, register
+from curious_replay.envs.schedule import Schedule
+from curious_replay.envs.vector import make_vector
+
+__all__ = ["Entry", "Schedule", "find", "make", "make_vector", "names"]
+
+register()

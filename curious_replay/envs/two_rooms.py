@@ -1,0 +1,217 @@
+"""The object interaction assay on a grid: no simulator, thousands of steps a second.
+
+`TwoRooms` has an agent, two rooms joined by a door, and an object that appears in the second room
+at T0. All of it is one array of cells, painted through a palette; the agent sees the cells around
+it, so the object has to be found.
+"""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from curious_replay.envs.interface import METADATA, check_step, image_space
+from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
+
+Array = np.ndarray
+
+STAY, UP, DOWN, LEFT, RIGHT = range(5)
+_MOVES = {STAY: (0, 0), UP: (-1, 0), DOWN: (1, 0), LEFT: (0, -1), RIGHT: (0, 1)}
+_WALL, _AGENT, _OBJECT, _FLOOR = 0, 1, 2, 3  # four floors: two rooms, each a checkerboard
+_PALETTE = np.array(
+    [
+        (0, 0, 0),
+        (245, 245, 245),
+        (255, 0, 255),
+        (98, 104, 22),
+        (84, 90, 16),
+        (60, 88, 104),
+        (50, 74, 90),
+    ],
+    np.uint8,
+)
+
+
+class TwoRooms(gymnasium.Env[Any, np.int64]):
+    """Two rooms of `room` x `room` cells side by side, a door between them, an object at T0.
+
+    The agent (white) starts in the middle of the left room. In phase "object" a magenta object
+    lies in the right room; walking into it pushes it one cell on, if that cell is free.
+
+    - observation: `{"image": uint8 [image_size, image_size, 3]}`, the `view` x `view` cells around
+      the agent (None: the whole world); actions: stay, up, down, left, right; reward 0;
+    - one step is one frame; it never ends unless `length` (steps) is given, which truncates;
+    - `log_contacts` is 1 when the agent walked into the object at this step, `log_interactions`
+      1 only at the first such step after they were apart, `log_object_pixels` the number of
+      magenta pixels in view; positions are (row, column), (-1, -1) while there is no object.
+    """
+
+    metadata = METADATA
+
+    def __init__(
+        self,
+        *,
+        schedule: ScheduleLike = ((0, "empty"), (5_000, "object")),
+        parallel: int = 1,
+        phase: str | None = None,
+        room: int = 9,
+        view: int | None = 9,
+        length: int | None = None,
+        image_size: int = 64,
+        render_mode: str | None = None,
+    ) -> None:
+        if room < 3:
+            raise ValueError(f"room must be at least 3 cells wide, got {room}")
+        if view is not None and (view < 3 or view % 2 == 0):
+            raise ValueError(f"view must be None or an odd number of cells from 3 on, got {view}")
+        if length is not None and length < 1:
+            raise ValueError(f"length must be None (endless) or a number of steps, got {length}")
+        self.clock = PhaseClock(Schedule.of(schedule), ("empty", "object"), parallel, phase)
+        self.length, self.image_size = length, image_size
+        self.render_mode = render_mode
+        self.action_space = spaces.Discrete(len(_MOVES))
+        self.observation_space = image_space(image_size)
+        self._plan = _two_rooms(room)
+        self._start = (1 + room // 2, 1 + room // 2)
+        self._object_start = (1 + room // 2, self._plan.shape[1] - 2 - room // 2)
+        # A margin of wall on all sides (0 is wall) lets the view leave the world.
+        self._margin = 0 if view is None else view // 2
+        self._background = np.pad(self._plan, self._margin)
+        self._view = (view, view) if view is not None else self._plan.shape
+        self._pixels = tuple(np.arange(image_size) * cells // image_size for cells in self._view)
+        self._agent: tuple[int, int] | None = None
+        self._object: tuple[int, int] | None = None
+        self._in_contact = False
+        self._steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Put the agent and the object, if there is one, in their places.
+
+        A seed begins a new history, at frame 0; without one the frames count on.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self.clock.set_frame(0)
+        self._agent, self._object = self._start, None
+        self._in_contact, self._steps = False, 0
+        self._apply_phase()
+        return self._outcome(touched=False, first=False)
+
+    def step(
+        self, action: np.int64 | int
+    ) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
+        """Move the agent by one cell."""
+        check_step(self, action, started=self._agent is not None)
+        touched = self._move(_MOVES[int(action)])
+        first = touched and not self._in_contact
+        self._in_contact = touched or (self._in_contact and self._adjacent())
+        self._steps += 1
+        self.clock.advance()
+        self._apply_phase()
+        observation, info = self._outcome(touched, first)
+        return observation, 0.0, False, self._steps == self.length, info
+
+    def render(self) -> Array | None:
+        """The present picture."""
+        return None if self.render_mode is None else self._picture()
+
+    def set_phase(self, phase: str | None) -> None:
+        """Hold the world in this phase, or follow the schedule again (None)."""
+        self.clock.force(phase)
+        self._apply_phase()
+
+    def set_frame(self, frame: int) -> None:
+        """Take over the number of frames over all environments."""
+        self.clock.set_frame(frame)
+        self._apply_phase()
+
+    def get_state(self) -> dict[str, Any]:
+        """Positions, counters, clock and Gymnasium's generator."""
+        return {
+            "np_random": self.np_random.bit_generator.state,
+            "clock": self.clock.get_state(),
+            "agent": None if self._agent is None else list(self._agent),
+            "object": None if self._object is None else list(self._object),
+            "in_contact": self._in_contact,
+            "steps": self._steps,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from `get_state()`."""
+        self.np_random.bit_generator.state = state["np_random"]
+        self.clock.set_state(state["clock"])
+        self._agent, self._object = _cell(state["agent"]), _cell(state["object"])
+        self._in_contact, self._steps = state["in_contact"], state["steps"]
+
+    def _apply_phase(self) -> None:
+        """Make the world what the phase says; the picture of frame T0 shows the change."""
+        if self.clock.phase == "empty":
+            self._object = None
+        elif self._object is None:
+            taken = self._agent == self._object_start
+            row, column = self._object_start
+            self._object = (row, column + 1) if taken else self._object_start
+
+    def _move(self, move: tuple[int, int]) -> bool:
+        """Move the agent, and the object in front of it; whether it walked into the object."""
+        assert self._agent is not None
+        target = (self._agent[0] + move[0], self._agent[1] + move[1])
+        touched = target == self._object
+        if touched:
+            beyond = (target[0] + move[0], target[1] + move[1])
+            if self._plan[beyond] == _WALL:
+                return True
+            self._object = beyond
+        if self._plan[target] != _WALL:
+            self._agent = target
+        return touched
+
+    def _adjacent(self) -> bool:
+        if self._object is None or self._agent is None:
+            return False
+        return sum(abs(a - b) for a, b in zip(self._agent, self._object, strict=True)) == 1
+
+    def _picture(self) -> Array:
+        assert self._agent is not None
+        cells = self._background.copy()
+        for place, code in ((self._object, _OBJECT), (self._agent, _AGENT)):
+            if place is not None:
+                cells[place[0] + self._margin, place[1] + self._margin] = code
+        if self._margin:
+            (row, column), (height, width) = self._agent, self._view
+            cells = cells[row : row + height, column : column + width]
+        rows, columns = self._pixels
+        image: Array = _PALETTE[cells[rows][:, columns]]
+        return image
+
+    def _outcome(self, touched: bool, first: bool) -> tuple[dict[str, Array], dict[str, Any]]:
+        image = self._picture()
+        nowhere = (-1, -1)
+        info = {
+            "phase": self.clock.phase,
+            "frame": self.clock.frame,
+            "log_agent_pos": np.array(self._agent, np.int16),
+            "log_object_pos": np.array(self._object or nowhere, np.int16),
+            "log_contacts": np.int32(touched),
+            "log_interactions": np.int32(first),
+            "log_object_pixels": np.int32((image == _PALETTE[_OBJECT]).all(-1).sum()),
+        }
+        return {"image": image}, info
+
+
+def _two_rooms(room: int) -> Array:
+    """Floor plan: uint8 [room + 2, 2 room + 3], walls around, a door one cell high."""
+    rows, columns = np.indices((room + 2, 2 * room + 3))
+    right = columns > room + 1
+    plan = _FLOOR + 2 * right + (rows + columns) % 2
+    plan[[0, -1]] = plan[:, [0, -1]] = _WALL
+    plan[:, room + 1] = _WALL
+    plan[1 + room // 2, room + 1] = _FLOOR
+    return plan.astype(np.uint8)
+
+
+def _cell(saved: list[int] | None) -> tuple[int, int] | None:
+    return None if saved is None else (int(saved[0]), int(saved[1]))

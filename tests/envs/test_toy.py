@@ -1,0 +1,184 @@
+import gymnasium
+import numpy as np
+import pytest
+
+from curious_replay.envs.schedule import Schedule
+from curious_replay.envs.toy import Count, CountingWorld, read_count
+from curious_replay.envs.two_rooms import DOWN, LEFT, RIGHT, STAY, UP, TwoRooms
+
+MAGENTA = (255, 0, 255)
+
+
+def magenta_pixels(image):
+    return int((image == MAGENTA).all(-1).sum())
+
+
+def walk(env, actions):
+    """The infos of these actions."""
+    return [env.step(action)[4] for action in actions]
+
+
+def test_counting_world_shows_step_episode_and_action():
+    env = CountingWorld(length=3)
+    observation, _ = env.reset(seed=0)
+    assert read_count(observation["image"]) == Count(step=0, episode=0, action=None)
+    for step, action in enumerate((2, 0, 1), start=1):
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert read_count(observation["image"]) == Count(step, 0, action)
+        assert reward == step
+        assert info["log_step"] == step
+        assert (terminated, truncated) == (step == 3, False)
+    observation, _ = env.reset()
+    assert read_count(observation["image"]) == Count(step=0, episode=1, action=None)
+
+
+@pytest.mark.parametrize("size", [32, 33, 64, 128])
+def test_counts_beyond_one_byte_are_readable_at_every_size(size):
+    env = CountingWorld(length=10**6, image_size=size)
+    env.reset(seed=0)
+    env.set_state({**env.get_state(), "step": 70_000, "episode": 300})
+    observation, *_ = env.step(1)
+    assert read_count(observation["image"]) == Count(70_001, 300, 1)
+
+
+def test_counting_world_may_end_by_time_limit():
+    env = CountingWorld(length=1, ending="truncated")
+    env.reset(seed=0)
+    assert env.step(0)[2:4] == (False, True)
+
+
+def test_object_appears_at_its_frame_and_goes():
+    schedule = Schedule(((0, "empty"), (3, "object"), (5, "empty")))
+    env = TwoRooms(schedule=schedule, view=None)
+    observation, info = env.reset(seed=0)
+    seen = [(info["frame"], info["phase"], magenta_pixels(observation["image"]) > 0)]
+    for _ in range(6):
+        observation, *_, info = env.step(STAY)
+        assert info["log_object_pixels"] == magenta_pixels(observation["image"])
+        seen.append((info["frame"], info["phase"], info["log_object_pixels"] > 0))
+    assert seen == [
+        (0, "empty", False), (1, "empty", False), (2, "empty", False), (3, "object", True),
+        (4, "object", True), (5, "empty", False), (6, "empty", False),
+    ]  # fmt: skip
+
+
+def test_frames_count_over_resets_and_parallel_environments():
+    env = TwoRooms(schedule=((0, "empty"), (8, "object")), parallel=4, view=None)
+    env.reset(seed=0)
+    assert walk(env, [STAY])[0]["frame"] == 4
+    _, info = env.reset()
+    assert info["frame"] == 4
+    assert walk(env, [STAY])[0]["phase"] == "object"
+
+
+def test_evaluation_can_hold_any_phase():
+    env = TwoRooms(view=None, phase="object")
+    observation, _ = env.reset(seed=0)
+    assert magenta_pixels(observation["image"]) > 0
+    env.set_phase("empty")
+    assert magenta_pixels(env.step(STAY)[0]["image"]) == 0
+    env.set_phase(None)
+    assert walk(env, [STAY])[0]["phase"] == "empty"
+    env.set_frame(5_000)
+    assert walk(env, [STAY])[0]["log_object_pixels"] > 0
+
+
+def test_object_is_out_of_sight_until_found():
+    env = TwoRooms(phase="object", room=5, view=3)
+    _, info = env.reset(seed=0)
+    assert info["log_object_pixels"] == 0
+    assert walk(env, [RIGHT] * 5)[-1]["log_object_pixels"] > 0
+
+
+def test_walking_into_the_object_pushes_it_and_is_counted():
+    # Rooms of 5: agent in column 3, door in 6, object in column 9 of the same row 3.
+    env = TwoRooms(phase="object", room=5, view=None)
+    _, info = env.reset(seed=0)
+    assert (info["log_agent_pos"].tolist(), info["log_object_pos"].tolist()) == ([3, 3], [3, 9])
+    infos = walk(env, [RIGHT] * 5)
+    assert sum(info["log_contacts"] for info in infos) == 0
+    pushes = walk(env, [RIGHT, RIGHT])
+    assert [info["log_contacts"] for info in pushes] == [1, 1]
+    assert [info["log_interactions"] for info in pushes] == [1, 0]
+    assert pushes[-1]["log_object_pos"].tolist() == [3, 11]
+    # Against the wall the object stays, and so does the agent: still a contact, not a new one.
+    blocked = walk(env, [RIGHT])[0]
+    assert (blocked["log_contacts"], blocked["log_interactions"]) == (1, 0)
+    assert blocked["log_agent_pos"].tolist() == [3, 10]
+    # Apart and back: a new interaction.
+    again = walk(env, [LEFT, RIGHT, RIGHT])
+    assert [info["log_interactions"] for info in again] == [0, 0, 1]
+
+
+def test_standing_beside_the_object_is_no_contact():
+    env = TwoRooms(phase="object", room=5, view=None)
+    env.reset(seed=0)
+    infos = walk(env, [RIGHT] * 5 + [STAY, UP, DOWN, LEFT])
+    assert sum(info["log_contacts"] for info in infos) == 0
+
+
+def test_walls_stop_the_agent():
+    env = TwoRooms(phase="empty", room=3, view=None)
+    env.reset(seed=0)
+    assert walk(env, [UP] * 5)[-1]["log_agent_pos"].tolist() == [1, 2]
+    assert walk(env, [RIGHT] * 5)[-1]["log_agent_pos"].tolist() == [1, 3]
+
+
+def test_object_does_not_appear_on_the_agent():
+    env = TwoRooms(schedule=((0, "empty"), (6, "object")), room=5, view=None)
+    env.reset(seed=0)
+    info = walk(env, [RIGHT] * 6)[-1]
+    assert info["log_agent_pos"].tolist() == [3, 9]
+    assert info["log_object_pos"].tolist() == [3, 10]
+
+
+def test_two_rooms_goes_on_unless_given_a_length():
+    env = TwoRooms(length=2)
+    env.reset(seed=0)
+    assert [env.step(STAY)[3] for _ in range(2)] == [False, True]
+    env = TwoRooms()
+    env.reset(seed=0)
+    assert not any(any(env.step(STAY)[2:4]) for _ in range(300))
+
+
+def test_view_at_the_edge_of_the_world_shows_wall():
+    env = TwoRooms(phase="empty", room=3, view=5)
+    env.reset(seed=0)
+    image = env.step(UP)[0]["image"]
+    assert not image[: 64 // 5].any()  # two rows above the top floor row are wall
+    assert image.any()
+
+
+@pytest.mark.parametrize(
+    ("world", "setting", "message"),
+    [
+        (CountingWorld, {"ending": "done"}, "ending"),
+        (CountingWorld, {"length": 0}, "length"),
+        (CountingWorld, {"image_size": 8}, "image_size"),
+        (TwoRooms, {"room": 2}, "room"),
+        (TwoRooms, {"view": 4}, "view"),
+        (TwoRooms, {"length": 0}, "length"),
+        (TwoRooms, {"phase": "ball"}, "unknown phase 'ball'"),
+        (TwoRooms, {"schedule": ((1, "empty"),)}, "begins with frame 0"),
+    ],
+)
+def test_bad_settings_are_refused(world, setting, message):
+    with pytest.raises(ValueError, match=message):
+        world(**setting)
+
+
+@pytest.mark.parametrize("world", [CountingWorld, TwoRooms])
+def test_bad_use_is_refused(world):
+    env = world()
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(0)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="Discrete"):
+        env.step(9)
+
+
+@pytest.mark.parametrize("world", [CountingWorld, TwoRooms])
+def test_render_is_the_observation(world):
+    env = world(render_mode="rgb_array")
+    env.reset(seed=0)
+    np.testing.assert_array_equal(env.step(1)[0]["image"], env.render())

@@ -1,0 +1,265 @@
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from curious_replay import cli, doctor
+from curious_replay.envs import find, make, names
+
+
+@pytest.fixture(autouse=True)
+def narrow_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def pictures(path):
+    """All pictures of a GIF, [time, height, width, 3]."""
+    with Image.open(path) as film:
+        frames = []
+        for index in range(film.n_frames):
+            film.seek(index)
+            frames.append(np.asarray(film.convert("RGB")))
+        return np.stack(frames)
+
+
+def has_magenta(images):
+    red, green, blue = np.moveaxis(images.astype(int), -1, 0)
+    return bool(((red > 200) & (green < 60) & (blue > 200)).any())
+
+
+@pytest.mark.parametrize("arguments", [["envs"], ["envs", "list"]])
+def test_envs_lists_each_name_on_one_line(arguments, capsys):
+    assert cli.main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(names())
+    for name, line in zip(names(), lines, strict=True):
+        assert find(name).description in line
+        assert len(line) <= 80
+
+
+def test_envs_lists_those_with_a_tag(capsys):
+    assert cli.main(["envs", "list", "--tag", "toy"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == ["toy/count", "toy/two-rooms"]
+    assert cli.main(["envs", "list", "--tag", "tiny"]) == 2
+    assert "no environment has the tag 'tiny'; tags are assay" in capsys.readouterr().err
+
+
+def test_help_names_every_tag(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["envs", "list", "--help"])
+    help_text = capsys.readouterr().out
+    for tag in {tag for name in names() for tag in find(name).tags}:
+        assert tag in help_text
+
+
+def test_show_films_a_random_policy(tmp_path, capsys):
+    out = tmp_path / "films" / "rooms.gif"
+    assert cli.main(["envs", "show", "toy/two-rooms", "--frames", "30", "--out", str(out)]) == 0
+    film = pictures(out)
+    assert film.shape[1:] == (256, 256, 3)
+    assert len(film) <= 31  # pictures alike in a row are one in a GIF
+    assert len(film) > 5
+    assert not has_magenta(film)
+    assert "31 pictures of 30 frames, phase empty" in capsys.readouterr().out
+
+
+def test_show_options_reach_the_film(tmp_path, capsys):
+    out = tmp_path / "x.gif"
+    show = ["envs", "show", "toy/two-rooms", "--out", str(out), "--frames", "40"]
+    assert cli.main([*show, "--phase", "object", "--image-size", "32", "--zoom", "2"]) == 0
+    assert pictures(out).shape[1:] == (64, 64, 3)
+    assert "phase object" in capsys.readouterr().out
+    films = []
+    for seed in ("1", "1", "2"):
+        cli.main([*show, "--seed", seed])
+        films.append(out.read_bytes())
+    assert films[0] == films[1] != films[2]
+
+
+def test_show_counts_frames_not_steps_and_says_which_camera(tmp_path, capsys):
+    out = tmp_path / "ball.gif"
+    show = ["envs", "show", "object-interaction", "--frames", "8", "--out", str(out)]
+    assert cli.main([*show, "--camera", "ray", "--scale", "mini"]) == 0
+    assert "5 pictures of 8 frames, camera ray, phase empty" in capsys.readouterr().out
+
+
+def test_show_scale_is_that_of_the_registry(tmp_path, monkeypatch):
+    made = []
+
+    def note(*args, **kwargs):
+        made.append(make(*args, **kwargs))
+        return made[-1]
+
+    monkeypatch.setattr(cli, "make", note)
+    show = ["envs", "show", "toy/two-rooms", "--frames", "1", "--out", str(tmp_path / "x.gif")]
+    for scale in ("paper", "mini"):
+        cli.main([*show, "--scale", scale])
+    appears = [env.clock.schedule.changes[1][0] for env in made]
+    assert appears == [5_000, find("toy/two-rooms").mini["schedule"][1][0]]
+
+
+def test_show_writes_into_out_by_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["envs", "show", "toy/count", "--frames", "3"]) == 0
+    assert (tmp_path / "out" / "toy-count.gif").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["craftr"], "did you mean crafter"),
+        (["crafter", "--phase", "ball"], "crafter has no phase"),
+        (["crafter", "--camera", "ray"], "crafter has no camera"),
+        (["toy/two-rooms", "--phase", "ball"], "unknown phase 'ball'"),
+        (["toy/count", "--frames", "0"], "at least one frame"),
+        (["toy/count", "--zoom", "0"], "zoom"),
+        (["toy/count", "--image-size", "8"], "image_size"),
+        (["toy/count", "--out", "film.mp4"], "written as .gif, got 'film.mp4'"),
+    ],
+)
+def test_mistakes_are_explained_without_a_traceback(
+    options, message, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["envs", "show", "--frames", "2", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_installed_command():
+    command = Path(sys.executable).parent / "curious"
+    done = subprocess.run([command, "envs"], capture_output=True, text=True, check=True)
+    assert "crafter-noreward" in done.stdout
+
+
+def test_doctor_reports_versions_cameras_and_machine(tmp_path, capsys):
+    assert cli.main(["doctor", "--folder", str(tmp_path), "--pictures", "2"]) == 0
+    report = capsys.readouterr().out
+    for package in ("numpy", "gymnasium", "mujoco", "crafter"):
+        assert f"{package} " in report
+        assert importlib.metadata.version(package) in report
+    for word in ("python", "ray", "pictures/s", "processor", "graphics", "memory", "disk"):
+        assert word in report
+
+
+def test_doctor_explains_mistakes(tmp_path, capsys):
+    assert cli.main(["doctor", "--folder", str(tmp_path / "none")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+    assert cli.main(["doctor", "--pictures", "0"]) == 2
+    assert "at least one picture" in capsys.readouterr().err
+
+
+def verdicts(findings):
+    return {found.name: (found.verdict, found.advice) for found in findings}
+
+
+def test_doctor_says_how_to_get_a_missing_or_wrong_package(monkeypatch):
+    real = importlib.metadata.version
+
+    def pretend(name):
+        if name == "crafter":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return {"mujoco": "4.0.0", "torch": real("numpy")}.get(name, real(name))
+
+    monkeypatch.setattr(importlib.metadata, "version", pretend)
+    found = verdicts(doctor.packages())
+    assert found["crafter"][0] == "problem"
+    assert found["crafter"][1].startswith("pip install 'crafter")
+    assert found["mujoco"][0] == "problem"
+    assert "<4" in found["mujoco"][1]
+    assert found["numpy"] == ("ok", "")
+
+
+def test_doctor_without_torch_or_the_package_itself(monkeypatch):
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "torch" else "3.17.0")
+    assert verdicts(doctor.packages())["torch"][0] == "note"
+    monkeypatch.setattr(doctor, "_version", lambda name: None)
+    assert verdicts(doctor.packages())["curious-replay"][0] == "problem"
+
+
+def test_a_problem_makes_the_exit_code(monkeypatch, capsys, tmp_path):
+    broken = doctor.Finding("versions", "numpy", "missing", "problem", "pip install numpy")
+    monkeypatch.setattr(doctor, "packages", lambda: [broken])
+    assert cli.main(["doctor", "--folder", str(tmp_path), "--pictures", "1"]) == 1
+    assert "pip install numpy" in capsys.readouterr().out
+
+
+def test_doctor_works_where_mujoco_does_not():
+    code = (
+        "import sys; sys.modules['mujoco'] = None\n"
+        "from curious_replay import cli; sys.exit(cli.main(['doctor']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "import of mujoco" in done.stdout
+    assert "processor" in done.stdout
+
+
+def test_doctor_reports_a_camera_that_breaks(monkeypatch):
+    def breaks(camera, pictures):
+        raise AttributeError("no attribute 'flex_vertedge'")
+
+    monkeypatch.setattr(doctor, "_pictures_per_second", breaks)
+    (found,) = {found for found in doctor.cameras(1) if found.name == "ray"}
+    assert found.verdict == "problem"
+    assert "flex_vertedge" in found.value
+
+
+def test_doctor_knows_what_to_do_without_opengl(monkeypatch):
+    monkeypatch.setattr(
+        doctor, "camera_problems", lambda: {"egl": "absent", "osmesa": "absent", "ray": None}
+    )
+    found = verdicts(doctor.cameras(1))
+    assert found["ray"][0] == "ok"
+    for name in ("egl", "osmesa"):
+        verdict, advice = found[name]
+        assert verdict == "note"
+        assert name in advice.lower()
+
+
+def test_one_opengl_camera_is_enough(monkeypatch):
+    monkeypatch.setattr(doctor, "_pictures_per_second", lambda camera, pictures: 1.0)
+    monkeypatch.setattr(
+        doctor, "camera_problems", lambda: {"egl": None, "osmesa": "absent", "ray": None}
+    )
+    assert {verdict for verdict, _ in verdicts(doctor.cameras(1)).values()} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("card", "torch", "verdict", "advice"),
+    [
+        (None, "2.13.0", "note", "mini scale"),
+        ("A100, 40 GB", "2.13.0+cpu", "note", "without CUDA"),
+        ("A100, 40 GB", "2.13.0", "ok", ""),
+    ],
+)
+def test_doctor_on_graphics(monkeypatch, card, torch, verdict, advice):
+    monkeypatch.setattr(doctor, "_nvidia_card", lambda: card)
+    monkeypatch.setattr(doctor, "_version", lambda name: torch)
+    found = doctor._graphics()
+    assert found.verdict == verdict
+    assert advice in found.advice
+
+
+def test_doctor_warns_of_little_memory_and_disk(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "_memory", lambda: (16e9, 8e9))
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: type("D", (), {"free": 1e9}))
+    found = verdicts(doctor.machine(tmp_path))
+    assert "12.3 GB" in found["memory"][1]
+    assert "--folder" in found["disk"][1]
+
+
+def test_graphics_cards_are_read_from_the_driver(monkeypatch, tmp_path):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'A100, 40960 MiB'\necho 'A100, 40960 MiB'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor._nvidia_card() == "A100, 40960 MiB; A100, 40960 MiB"
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    assert doctor._nvidia_card() is None
+    tool.unlink()
+    assert doctor._nvidia_card() is None
