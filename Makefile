@@ -8,7 +8,7 @@ demo: .venv/ready
 	$(RUN)python examples/own_agent.py
 
 test: .venv/ready
-	$(RUN)pytest
+	$(RUN)pytest --numprocesses auto --dist worksteal
 
 lint: .venv/ready
 	$(RUN)ruff check .
@@ -24,6 +24,7 @@ types: .venv/ready
 # Peers are compared when they are installed: .venv/bin/pip install -e ".[bench]"
 bench: .venv/ready
 	$(RUN)python bench/replay.py --peers --out out/bench
+	$(RUN)python bench/envs.py --out out/bench
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

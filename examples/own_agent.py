@@ -7,7 +7,7 @@ the new rule when it replays all steps alike, and how many when it replays curio
 
     python examples/own_agent.py
 
-trains both ways, prints a table and saves a plot. The replay is in the ten lines marked with R.
+trains both ways, prints a table and saves a plot. The lines marked with R are the replay.
 """
 
 import argparse
@@ -78,7 +78,7 @@ class WorldModel(nn.Module):
     def forward(self, batch: dict[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the loss [B, T] of each step and whether it was predicted right [B, T].
 
-        Nothing is known before the first step of a window or of an episode: it has loss 0.
+        Windows lie inside one episode. Nothing is known before their first step: it has loss 0.
         """
         cell, lamp, action = (
             functional.one_hot(torch.from_numpy(batch[name]), count).float()
@@ -87,9 +87,8 @@ class WorldModel(nn.Module):
         states, _ = self.core(torch.cat([cell, lamp, action], -1))
         logits = self.head(states[:, :-1])
         target = torch.from_numpy(batch["cell"])[:, 1:]
-        known = ~torch.from_numpy(batch["is_first"])[:, 1:]
-        loss = functional.cross_entropy(logits.transpose(1, 2), target, reduction="none") * known
-        right = (logits.argmax(-1) == target) & known
+        loss = functional.cross_entropy(logits.transpose(1, 2), target, reduction="none")
+        right = logits.argmax(-1) == target
         return functional.pad(loss, (1, 0)), functional.pad(right, (1, 0))
 
 
@@ -109,7 +108,7 @@ def run(rule: Rule, seed: int, before: int, after: int) -> list[float]:
     ring = Ring(np.random.default_rng(seed))
     model = WorldModel()
     optimiser = torch.optim.Adam(model.parameters(), 3e-3)
-    buffer = ReplayBuffer(200_000, LENGTH, num_envs=ENVS, rule=rule, seed=seed)  # R
+    buffer = ReplayBuffer(200_000, LENGTH, ENVS, rule, cross_episodes=False, seed=seed)  # R
     test, scores = windows_under_the_lamp(48), []
     for update in range(before + after):
         if update == before:

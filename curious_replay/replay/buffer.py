@@ -1,5 +1,6 @@
 """ReplayBuffer: add steps, sample windows of them, tell how the model did on each."""
 
+import operator
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -73,6 +74,7 @@ class ReplayBuffer:
         seed: int = 0,
         directory: str | Path | None = None,
     ) -> None:
+        capacity, length, num_envs = map(operator.index, (capacity, length, num_envs))
         shortest = 2 if window == "first" else 1
         if window not in ("last", "first"):
             raise ValueError(f'window must be "last" or "first", got {window!r}')
@@ -89,7 +91,7 @@ class ReplayBuffer:
         self.length = length
         self.num_envs = num_envs
         self.window = window
-        self.cross_episodes = cross_episodes
+        self.cross_episodes = bool(cross_episodes)
         self.directory = None if directory is None else Path(directory).absolute()
         slots = capacity // num_envs * num_envs
         self.windows = Windows(capacity // num_envs, length, num_envs, window, cross_episodes)
@@ -100,6 +102,7 @@ class ReplayBuffer:
         self.lock = threading.RLock()
         self._scratch = None if self.directory is None else Scratch(self.directory)
         self._envs = range(num_envs)
+        self._torn = False  # in the middle of a change
 
     @property
     def rule(self) -> Rule | Mixture:
@@ -136,27 +139,35 @@ class ReplayBuffer:
             leading = (self.num_envs,) if env is None else ()
             storage = self.storage or self.make_storage(Layout.of(flatten(step), leading))
             arrays = storage.layout.take(step, leading)
-            envs = self._envs if env is None else (env,)
-            for each in envs:
-                storage.reserve(each)  # may fail, on a full disk: nothing is changed yet
-            for each in envs:
-                storage.write(each, arrays, each if env is None else None)
+            times = self.windows.next_times
+            if env is None:
+                for each in self._envs:
+                    storage.write(each, times[each], arrays, each)
+            else:
+                storage.write(env, times[env], arrays, None)
+            # Until here nothing counts: after an interruption the next step is written over it.
             first, last = storage.layout.flags
             ids = self.windows.push(env, arrays[first], arrays[last])
+            self.counts.added += self.num_envs if env is None else 1
             if self.windows.full:
                 self._settle()
-            self.counts.added += len(envs)
-            return ids if env is None else ids[0]
+            return ids
 
     def _settle(self) -> None:
         """Take account of the steps added so far; done before anything is said about steps."""
+        if self._torn:
+            raise RuntimeError(
+                "this buffer was interrupted (by a signal or an error) while it changed, and may "
+                "be inconsistent: load the last save"
+            )
+        self._torn = True
         change = self.windows.advance()
-        if change is None:
-            return
-        self.sampler.add(change)
-        for time, env in map(divmod, change.unmarked.tolist(), repeat(self.num_envs)):
-            if self.storage is not None and time >= self.windows.oldest[env]:
-                self.storage.mark(self.storage.layout.flags[0], env, time)
+        if change is not None:
+            self.sampler.add(change)
+            for time, env in map(divmod, change.unmarked.tolist(), repeat(self.num_envs)):
+                if self.storage is not None and time >= self.windows.oldest[env]:
+                    self.storage.mark(self.storage.layout.flags[0], env, time)
+        self._torn = False
 
     def sample(self, batch_size: int) -> Batch:
         """Draw `batch_size` windows, independently and with replacement."""
@@ -209,9 +220,12 @@ class ReplayBuffer:
                 there = slots != STALE
                 slots = slots[there]
                 used = {name: signal[there] for name, signal in used.items()}
+            new = self.sampler.judge(slots, used)
+            self._torn = True
             self.counts.stale += stale
-            self.counts.refused += self.sampler.update(slots, used)
+            self.counts.refused += self.sampler.update(slots, new)
             self.counts.updated += len(slots)
+            self._torn = False
 
     def priorities(self, ids: npt.ArrayLike) -> Floats:
         """Return what the tree holds for `ids`, in their shape: 0 for steps that cannot be drawn.
@@ -263,7 +277,10 @@ class ReplayBuffer:
                 self.storage.clear()
 
     def stats(self) -> dict[str, float]:
-        """Return numbers for a log: sizes, counts so far, spread of visits and priorities."""
+        """Return numbers for a log: sizes, counts so far, spread of visits and priorities.
+
+        Reads the bookkeeping of all steps, which takes some 60 ms for a million.
+        """
         with self.lock:
             self._settle()
             slots, _, _ = self.windows.find(self.windows.ids_of_all())
@@ -309,21 +326,23 @@ class ReplayBuffer:
         Args:
             folder: what `save` was given. A damaged or foreign folder is refused.
             directory: where the steps are to live from now on, as in `ReplayBuffer(directory=)`.
-            rule: needed only if the buffer was made with a rule of your own.
+            rule: needed if the buffer was made with a rule of your own: the same one again.
         """
         return saving.load(cls, Path(folder), directory, rule)
 
     def make_storage(self, layout: Layout, rows: int | None = None) -> Storage:
         """Make room for steps of the given layout."""
         place = None if self._scratch is None else self._scratch.path
-        times = self.windows.head.tolist()
-        self.storage = Storage(layout, times, self.windows.stripe, place, rows)
+        self.storage = Storage(layout, self.num_envs, self.windows.stripe, place, rows)
         return self.storage
 
     def _slots(self, ids: npt.ArrayLike) -> tuple[Ints, int]:
         """Slots [N] of ids of any shape, and how many of them are stale."""
         self._settle()
-        wanted = np.asarray(ids, np.int64).reshape(-1)
+        wanted = np.asarray(ids).reshape(-1)
+        if wanted.size and wanted.dtype.kind not in "iu":
+            raise TypeError(f"ids are integers, got {wanted.dtype}")
+        wanted = wanted.astype(np.int64, copy=False)
         slots, stale, wrong = self.windows.find(wanted)
         if wrong >= 0:
             raise ValueError(f"id {wanted[wrong]} was never given out by this buffer")

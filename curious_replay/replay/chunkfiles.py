@@ -44,14 +44,13 @@ def save_chunk(
     chunk = storage.chunk(env, number)
     path = folder / chunk_name(env, number)
     known = storage.saved.get((env, number))
-    if chunk.path is not None:
+    if chunk.path is not None and _linked(chunk.path, path):
         if known is None or known.stop < stop:
             chunk.flush()
-        _link(chunk.path, path)
-    else:
+    else:  # in memory, or mapped on another file system
         shared = previous_folder / path.name
         if known is not None and known == previous and _whole(storage, shared):
-            _link(shared, path)
+            _share(shared, path)
         else:
             known = None
         _write_rows(storage, chunk, known.stop if known else start, stop, path)
@@ -79,9 +78,9 @@ def load_chunk(storage: Storage, saved: SavedChunk, folder: Path) -> None:
         _read_rows(storage, saved, path, None)
         # Rows will be added to a chunk that is not full: not in a file that other saves share.
         if saved.stop < storage.rows:
-            shutil.copyfile(path, target)
+            _copy(path, target)
         else:
-            _link(path, target)
+            _share(path, target)
         storage.put(saved.env, Chunk(saved.number, storage.layout, storage.rows, target))
     storage.saved[saved.env, saved.number] = saved
 
@@ -134,9 +133,21 @@ def _read_rows(storage: Storage, saved: SavedChunk, path: Path, into: Chunk | No
                 raise LoadError(f"{path} is damaged: the rows of {field.name!r} have changed")
 
 
-def _link(source: Path, target: Path) -> None:
+def _share(source: Path, target: Path) -> None:
     """Let `target` be the same file as `source`; a copy where the file system has no links."""
+    if not _linked(source, target):
+        _copy(source, target)
+
+
+def _linked(source: Path, target: Path) -> bool:
     try:
         os.link(source, target)
     except OSError:
-        shutil.copyfile(source, target)
+        return False
+    return True
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)
+    with target.open("rb+") as file:
+        sync(file.fileno())

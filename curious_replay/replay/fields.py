@@ -30,7 +30,7 @@ class Field:
     @cached_property
     def is_log(self) -> bool:
         """Whether the field is kept for analysis only (`log_*`) and left out of batches."""
-        return self.name.rpartition("/")[2].startswith("log_")
+        return any(part.startswith("log_") for part in self.name.split("/"))
 
     def __str__(self) -> str:
         return f"{self.dtype} of shape {list(self.shape)}"
@@ -132,6 +132,8 @@ def flatten(step: Mapping[str, Any], prefix: str = "") -> dict[str, Array]:
 
 def _leaves(step: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Array]]:
     for name, value in step.items():
+        if "/" in name:
+            raise ValueError(f"field {prefix + name!r}: names must not contain '/', nest dicts")
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{name}/")
         else:

@@ -42,9 +42,11 @@ class Rule:
     dialect: Dialect = "paper"
 
     def __post_init__(self) -> None:
-        for name, (low, high) in BOUNDS.items():
-            if not low <= (value := getattr(self, name, low)) <= high:
+        for name in BOUNDS.keys() & vars(self).keys():
+            (low, high), value = BOUNDS[name], getattr(self, name)
+            if not low <= value <= high:
                 raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value!r}")
+            object.__setattr__(self, name, float(value))
         if self.dialect not in get_args(Dialect):
             raise ValueError(f"dialect must be one of {get_args(Dialect)}, got {self.dialect!r}")
 

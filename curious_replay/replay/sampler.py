@@ -35,6 +35,7 @@ class Mixture:
                 raise TypeError(f"a Mixture is made of two rules, got {rule!r}")
         if not 0 <= self.fraction <= 1:
             raise ValueError(f"fraction must be between 0 and 1, got {self.fraction}")
+        object.__setattr__(self, "fraction", float(self.fraction))
 
 
 class Priorities:
@@ -54,20 +55,27 @@ class Priorities:
             tree.table, tree.level, tree.capacity,
         )  # fmt: skip
 
-    def update(self, slots: Ints, visits: Visits, signals: Mapping[str, Floats]) -> int:
-        """Give trained steps [N] their new priorities; returns how many were refused.
-
-        A priority that is not finite, or whose signal is not, leaves the old one as it is.
-        """
+    def judge(self, visits: Visits, signals: Mapping[str, Floats]) -> Floats:
+        """Return the new priorities [N] of trained steps, nan where the old one is to stay."""
         name = self.rule.signal
         if self.rule.dialect == "dv2" and name not in ("", "td"):
             signals = {**signals, name: self._above_minimum(signals[name])}
         with np.errstate(over="ignore", invalid="ignore"):
-            new = self.rule(visits, signals)
-        signal, tree = signals[name] if name else new, self.tree
-        return _store(
-            self.values, slots, signal, new, tree.leaves, tree.table, tree.level, tree.capacity
-        )
+            new = np.asarray(self.rule(visits, signals), np.float64)
+        if new.shape != visits.shape:
+            raise ValueError(
+                f"{self.rule} must return one priority for each of {len(visits)} steps, "
+                f"got shape {list(new.shape)}"
+            )
+        return np.where(np.isfinite(signals[name]), new, np.nan) if name else new
+
+    def update(self, slots: Ints, new: Floats) -> int:
+        """Give steps [N] the priorities that `judge` returned; returns how many were refused.
+
+        A priority that is not finite, negative or too large leaves the old one as it is.
+        """
+        tree = self.tree
+        return _store(self.values, slots, new, tree.leaves, tree.table, tree.level, tree.capacity)
 
     def _above_minimum(self, signal: Floats) -> Floats:
         finite = np.isfinite(signal)
@@ -111,42 +119,47 @@ class Sampler:
             return slots, first.get(slots) / first.total
         second = self.parts[1].tree
         # Rounded up or down by chance, so that the fraction holds on average for any batch size.
-        seconds = int(self._fraction * count + rng.random())
+        seconds = min(count, int(self._fraction * count + rng.random()))
         slots = np.concatenate([first.sample(count - seconds, rng), second.sample(seconds, rng)])
         chances = [tree.get(slots) / tree.total for tree in (first, second)]
         return slots, (1 - self._fraction) * chances[0] + self._fraction * chances[1]
 
-    def update(self, slots: Ints, signals: Mapping[str, Floats]) -> int:
-        """Count a visit and pass feedback [N] on to each rule; returns how many were refused."""
-        before = self.visits[slots]
-        refused = sum(part.update(slots, before, signals) for part in self.parts)
-        self.visits[slots] = before + 1  # twice in a batch: twice the same number
-        return refused
+    def judge(self, slots: Ints, signals: Mapping[str, Floats]) -> list[Floats]:
+        """Return the new priorities [N] of trained steps under each rule."""
+        visits = self.visits[slots]
+        return [part.judge(visits, signals) for part in self.parts]
+
+    def update(self, slots: Ints, new: list[Floats]) -> int:
+        """Count a visit of each step and store its priorities; returns how many were refused."""
+        self.visits[slots] += 1  # once for a step that occurs twice: both write the same number
+        return sum(part.update(slots, each) for part, each in zip(self.parts, new, strict=True))
 
 
 def rule_to_json(rule: Rule | Mixture) -> dict[str, Any]:
     """Describe a rule as JSON values."""
+    kind = type(rule)
+    if kind is not Mixture and getattr(priority, kind.__name__, None) is not kind:
+        return {"type": f"{kind.__module__}.{kind.__qualname__}", "rule": repr(rule)}
     values = {
         name: rule_to_json(value) if isinstance(value, Rule) else value
         for name, value in vars(rule).items()
     }
-    return {"type": type(rule).__name__, **values}
+    return {"type": kind.__name__, **values}
 
 
 def rule_from_json(values: Mapping[str, Any]) -> Rule | Mixture:
     """Make a rule of this package from what `rule_to_json` gave."""
     name = values["type"]
+    if "." in name:
+        raise ValueError(f"the rule {name!r} is not one of this package: pass it as load(rule=...)")
     settings: dict[str, Any] = {
         key: rule_from_json(value) if isinstance(value, Mapping) else value
         for key, value in values.items()
         if key != "type"
     }
-    if name == "Mixture":
-        return Mixture(**settings)
-    kind = getattr(priority, name, None)
-    if not (isinstance(kind, type) and issubclass(kind, Rule)):
-        raise ValueError(f"the rule {name!r} is not one of this package: pass it as load(rule=...)")
-    return kind(**settings)
+    kind: Any = Mixture if name == "Mixture" else getattr(priority, name)
+    made: Rule | Mixture = kind(**settings)
+    return made
 
 
 @compiled
@@ -166,15 +179,15 @@ def _enter(
 
 @compiled
 def _store(
-    values: Floats, slots: Ints, signal: Floats, new: Floats, leaves: Floats,
-    table: Floats, level: Ints, capacity: int,
+    values: Floats, slots: Ints, new: Floats, leaves: Floats, table: Floats, level: Ints,
+    capacity: int,
 ) -> int:  # fmt: skip
     """Keep the new priorities [N] that are usable; returns how many were refused."""
     into_tree = np.zeros(len(slots))  # 0: cannot be drawn
     refused = 0
     for i in range(len(slots)):
         slot = slots[i]
-        if np.isfinite(signal[i]) and abs(new[i]) <= MOST:
+        if 0.0 <= new[i] <= MOST:
             values[slot] = max(new[i], LEAST)
         else:
             refused += 1

@@ -11,6 +11,7 @@ Everything that is read back is checked against checksums.
 """
 
 import json
+import re
 import shutil
 import zipfile
 import zlib
@@ -29,23 +30,23 @@ from .sampler import Mixture, rule_from_json, rule_to_json
 if TYPE_CHECKING:
     from .buffer import ReplayBuffer
 
+
+class ForeignError(LoadError):
+    """The save is of another version; it is not to be written over either."""
+
+
 FORMAT = "curious-replay buffer 1"
 MANIFEST = "replay.json"
 STATE = "state.npz"
 
 
 def save(buffer: "ReplayBuffer", folder: Path) -> None:
-    """Write the next save into `folder`, make it the one that counts, remove the one before."""
+    """Write the next save into `folder`, make it the one that counts, remove those before."""
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        previous = _read_manifest(folder)
-    except LoadError:  # none yet, or none that anyone could load
-        previous = {"number": 0, "chunks": []}
-    old = folder / _save_name(previous["number"])
-    for unfinished in set(folder.glob("save-*")) - {old}:
-        shutil.rmtree(unfinished)
-    number = previous["number"] + 1
-    new = folder / _save_name(number)
+    previous = _previous(folder)
+    older = [path for path in folder.iterdir() if re.fullmatch(r"save-\d{6,}", path.name)]
+    number = 1 + max((int(path.name[5:]) for path in older), default=0)
+    new, old = folder / _save_name(number), folder / _save_name(previous["number"])
     new.mkdir()
     chunks = _save_chunks(buffer, new, old, [SavedChunk(**c) for c in previous["chunks"]])
     with (new / STATE).open("wb") as file:
@@ -54,7 +55,18 @@ def save(buffer: "ReplayBuffer", folder: Path) -> None:
     sync(new)
     content = {**_describe(buffer), "number": number, "chunks": [asdict(c) for c in chunks]}
     _write_manifest(folder, content)
-    shutil.rmtree(old, ignore_errors=True)
+    for path in older:  # the one before, and those that were never finished
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _previous(folder: Path) -> dict[str, Any]:
+    """What the last save in `folder` says of itself; nothing if there is none, or a damaged one."""
+    try:
+        return _read_manifest(folder)
+    except ForeignError:
+        raise
+    except LoadError:
+        return {"number": 0, "chunks": []}
 
 
 def load(
@@ -68,14 +80,14 @@ def load(
     settings = content["settings"]
     if directory != "as saved":
         settings["directory"] = directory
-    buffer = kind(rule=rule or rule_from_json(content["rule"]), **settings)
-    if len(content["minimum"]) != len(buffer.sampler.parts):
+    if rule is not None and rule_to_json(rule) != content["rule"]:
         raise ValueError(f"the save was made with {content['rule']}, which {rule} cannot continue")
+    buffer = kind(rule=rule or rule_from_json(content["rule"]), **settings)
     path = folder / _save_name(content["number"])
     _restore_state(buffer, content, _read_state(path / STATE))
     if content["layout"] is not None:
         storage = buffer.make_storage(Layout.from_json(content["layout"]), content["rows"])
-        for values in content["chunks"]:
+        for values in content["chunks"]:  # oldest first: in memory, rows may take over older ones
             load_chunk(storage, SavedChunk(**values), path)
     return buffer
 
@@ -154,14 +166,14 @@ def _save_name(number: int) -> str:
 
 
 def _checksum(content: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content, sort_keys=True, default=repr).encode())
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     whole = {"crc32": _checksum(content), "content": content}
     temporary = folder / f"{MANIFEST}.new"
     with temporary.open("w") as file:
-        json.dump(whole, file, default=repr)
+        json.dump(whole, file)
         file.flush()
         sync(file.fileno())
     temporary.replace(folder / MANIFEST)
@@ -179,7 +191,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise LoadError(f"{path} is damaged or not a saved replay buffer: {error!r}") from error
     if found != FORMAT:
-        raise LoadError(f"{path} has the format {found!r}; this version reads {FORMAT!r}")
+        raise ForeignError(f"{path} has the format {found!r}; this version reads {FORMAT!r}")
     if whole["crc32"] != _checksum(content):
         raise LoadError(f"{path} is damaged: its checksum does not match its content")
     return content

@@ -6,8 +6,10 @@ as long as it lives. What a dead process left behind is known by its free lock a
 
 import fcntl
 import os
+import resource
 import shutil
 import uuid
+import weakref
 from pathlib import Path
 
 _LOCK = "lock"
@@ -25,10 +27,24 @@ class Scratch:
         self._lock = os.open(hidden / _LOCK, os.O_CREAT | os.O_RDWR, 0o644)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.path = hidden.rename(directory / f"buffer-{name}")
+        self._end = weakref.finalize(self, _remove, self.path, self._lock, os.getpid())
 
-    def __del__(self) -> None:
-        if hasattr(self, "_lock"):
-            os.close(self._lock)
+
+def allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files, as far as it may, for `count` more of them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 3 * count + 256  # others need some too, a second buffer for instance
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _remove(folder: Path, lock: int, owner: int) -> None:
+    """Remove the folder when its buffer is gone, unless this is a forked child of its process."""
+    os.close(lock)
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_abandoned(directory: Path) -> None:

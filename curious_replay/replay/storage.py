@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from .compiled import compiled, copy_bytes
 from .fields import Array, Field, Layout
+from .scratch import allow_open_files
 from .sumtree import Ints
 
 Bytes = npt.NDArray[np.uint8]
@@ -69,24 +70,22 @@ class Storage:
     def __init__(
         self,
         layout: Layout,
-        times: list[int],
+        num_envs: int,
         stripe: int,
         directory: Path | None,
         rows: int | None = None,
     ) -> None:
-        """Make room for steps that go on from the given `times` of each environment."""
-        num_envs = len(times)
         self.layout = layout
         self.directory = directory
-        # Enough chunks that a save need not repeat much, few enough that they can all be open.
-        self.rows = rows or max(64, -(-stripe // max(8, min(64, 512 // num_envs))))
+        # In a folder, each chunk is an open file: there must not be too many of them.
+        self.rows = rows or max(64, -(-stripe // max(2, min(64, 256 // num_envs))))
         # Files are never written again, so a new chunk cannot take the place of a living one.
         self.places = -(-stripe // self.rows) + (directory is not None)
+        if directory is not None:
+            allow_open_files(self.places * num_envs)
         self._chunks: list[list[Chunk | None]] = [[None] * self.places for _ in range(num_envs)]
         self._addresses: Ints = np.zeros((len(layout.fields), num_envs, self.places), np.int64)
         self.saved: dict[tuple[int, int], Any] = {}  # what chunkfiles.py has on disk of each chunk
-        self._next = times  # of each environment
-        self._current: list[Chunk | None] = [None] * num_envs  # where its next step goes
         self._touched = 0
         self._step_bytes = sum(field.nbytes for field in layout.fields)
 
@@ -95,11 +94,6 @@ class Storage:
         """Bytes of all chunks in use."""
         used = sum(chunk is not None for chunks in self._chunks for chunk in chunks)
         return used * chunk_bytes(self.layout, self.rows)
-
-    def reserve(self, env: int) -> None:
-        """Make sure that there is room for the next step of `env`."""
-        if self._next[env] % self.rows == 0 or self._current[env] is None:
-            self._current[env] = self.place(env, self._next[env] // self.rows)
 
     def place(self, env: int, number: int) -> Chunk:
         """Return the chunk for the rows of `number`; make it if need be."""
@@ -133,19 +127,21 @@ class Storage:
             raise KeyError(f"environment {env} has no chunk {number}")
         return chunk
 
-    def write(self, env: int, step: list[Array], at: int | None) -> None:
-        """Write the next step of `env`: entry `at` of the arrays in `step`, or they themselves."""
-        chunk = self._current[env]
-        assert chunk is not None, "reserve comes first"
-        row = self._next[env] % self.rows
-        fields = chunk.fields
+    def write(self, env: int, time: int, step: list[Array], at: int | None) -> None:
+        """Write one step: entry `at` of the arrays in `step`, or they themselves.
+
+        Fails where there is no room for another chunk, on a full disk for instance.
+        """
+        number, row = divmod(time, self.rows)
+        chunk = self._chunks[env][number % self.places]
+        if chunk is None or chunk.number != number:
+            chunk = self.place(env, number)
         if at is None:
-            for rows, value in zip(fields, step):  # noqa: B905
+            for rows, value in zip(chunk.fields, step):  # noqa: B905
                 rows[row] = value
         else:
-            for rows, values in zip(fields, step):  # noqa: B905
+            for rows, values in zip(chunk.fields, step):  # noqa: B905
                 rows[row] = values[at]
-        self._next[env] += 1
         if self.directory is not None:
             self._touch(self._step_bytes)
 
@@ -165,7 +161,6 @@ class Storage:
     def clear(self) -> None:
         """Drop all chunks."""
         self.saved.clear()
-        self._current = [None] * len(self._current)
         for chunks in self._chunks:
             for place, chunk in enumerate(chunks):
                 if chunk is not None:

@@ -29,6 +29,11 @@ QUEUE = 64  # how many new steps may wait
 STALE = -1  # the slot of a step that was overwritten or cleared
 
 
+# New steps of some environments: these environments, their flags is_first and is_last, and of all
+# environments the times and ids [num_envs] of the steps that come after. A plain tuple, for speed.
+Queued = tuple[list[int], list[bool], list[bool], list[int], Ints]
+
+
 class Change:
     """What new steps changed.
 
@@ -62,11 +67,10 @@ class Windows:
         self.clock: Ints = np.zeros((3, num_envs), np.int64)
         self.head, self.oldest, self.episode = self.clock  # episode: where the current one began
         self.ends: Flags = np.zeros(num_envs * stripe, np.bool_)  # [slots] an episode ends here
-        self._next_ids: Ints = np.arange(num_envs)
+        self._queue: list[Queued] = []
+        self._nothing: Queued = ([], [], [], [0] * num_envs, np.arange(num_envs))
         self._stride: Ints = np.full(num_envs, num_envs)
-        self._envs: list[int] = []  # of the queued steps, and their flags
-        self._first: list[bool] = []
-        self._last: list[bool] = []
+        self._all = list(range(num_envs))
 
     def __len__(self) -> int:
         return int((self.head - self.oldest).sum())
@@ -74,42 +78,51 @@ class Windows:
     @property
     def full(self) -> bool:
         """Whether the queue should be taken before more steps are added."""
-        return len(self._envs) >= QUEUE
+        return len(self._queue) * self.num_envs >= QUEUE
+
+    @property
+    def next_times(self) -> list[int]:
+        """The times [num_envs] of the steps that come next."""
+        return (self._queue[-1] if self._queue else self._nothing)[3]
 
     def push(self, env: int | None, is_first: npt.NDArray[Any], is_last: npt.NDArray[Any]) -> Ints:
-        """Queue one new step of every environment, or of `env`; returns the ids of these steps."""
-        ids = self._next_ids
+        """Queue one new step of every environment, or of `env` alone; returns all ids, or its."""
+        _, _, _, times, ids = self._queue[-1] if self._queue else self._nothing
         if env is None:
-            self._next_ids = ids + self._stride
-            self._envs += range(self.num_envs)
-            self._first += is_first.tolist()
-            self._last += is_last.tolist()
-            return ids
-        self._next_ids = ids.copy()
-        self._next_ids[env] += self.num_envs
-        self._envs.append(env)
-        self._first.append(is_first.item())
-        self._last.append(is_last.item())
-        return ids[env : env + 1]
+            times, after = [time + 1 for time in times], ids + self._stride
+            new = (self._all, is_first.tolist(), is_last.tolist(), times, after)
+        else:
+            times, after = times.copy(), ids.copy()
+            times[env] += 1
+            after[env] += self.num_envs
+            new = ([env], [is_first.item()], [is_last.item()], times, after)
+            ids = ids[env]
+        self._queue.append(new)  # at once, or not at all
+        return ids
 
     def advance(self) -> Change | None:
         """Take the queued steps; returns what that changed, None if there were none."""
-        if not self._envs:
+        if not self._queue:
             return None
-        count = len(self._envs) * 3 * self.length  # at most
+        envs, first, last = (
+            np.array([value for step in self._queue for value in step[part]]) for part in range(3)
+        )
+        count = len(envs) * 3 * self.length  # at most
         changed, opened = np.empty(count, np.int64), np.empty(count, np.bool_)
         slots, unmarked, count = _advance(
-            np.array(self._envs), np.array(self._first, np.bool_), np.array(self._last, np.bool_),
-            self.clock, self.ends, self._shape, changed, opened,
+            envs, first.astype(np.bool_), last.astype(np.bool_), self.clock, self.ends,
+            self._shape, changed, opened,
         )  # fmt: skip
-        self._envs, self._first, self._last = [], [], []
+        self._nothing = ([], [], [], *self._queue[-1][3:])
+        self._queue = []
         return Change(slots, changed[:count], opened[:count], unmarked)
 
     def restore(self, clock: Ints, ends: Flags) -> None:
         """Continue from saved state."""
         self.clock[:] = clock
         self.ends[:] = ends
-        self._next_ids = self.head * self.num_envs + np.arange(self.num_envs)
+        ids = self.head * self.num_envs + np.arange(self.num_envs)
+        self._nothing = ([], [], [], self.head.tolist(), ids)
 
     def clear(self) -> Change:
         """Forget all steps; returns what can no longer be drawn. Ids go on from where they are."""

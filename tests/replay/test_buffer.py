@@ -1,6 +1,9 @@
 """What the buffer promises, one promise a test."""
 
+import contextlib
+import sys
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from curious_replay.replay import (
     Curious,
     Mixture,
     ReplayBuffer,
+    Rule,
     TemporalDifference,
     Uniform,
 )
@@ -21,12 +25,14 @@ def test_batch_has_the_fields_of_the_steps():
     buffer = ReplayBuffer(100, 4, num_envs=2)
     for t in range(10):
         extra = {"observation": {"image": np.zeros((2, 8, 8, 3), np.uint8), "log_id": np.ones(2)}}
+        extra["log_all"] = {"of": {"this": np.full(2, t)}}
         buffer.add(step(t, 2) | extra)
     batch = buffer.sample(3)
     assert batch["observation"]["image"].shape == (3, 4, 8, 8, 3)
     assert batch["observation"]["image"].dtype == np.uint8
     assert list(batch["observation"]) == ["image"]  # log_* fields stay outside
-    assert "log_phase" not in batch
+    assert not {"log_phase", "log_all"} & set(batch)
+    assert (buffer.read(batch.ids, "log_all/of/this") == batch["number"]).all()
     assert buffer.read(batch.ids, "observation/log_id").shape == (3, 4)
     assert batch.ids.dtype == np.int64
     assert batch.ids.shape == (3, 4)
@@ -145,6 +151,85 @@ def test_a_priority_too_large_to_sum_is_refused():
     assert buffer.stats()["refused"] == 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Given(Rule):
+    """Returns what it was given."""
+
+    signal: str = "model"
+    values: tuple[float, ...] = ()
+
+    def __call__(self, visits, signals):
+        return np.array(self.values)
+
+
+def test_what_a_rule_of_ones_own_returns_is_checked():
+    buffer = ReplayBuffer(3, 1, rule=Given(values=(1.0, 2.0)))
+    ids = fill(buffer, 3).ravel()
+    with pytest.raises(ValueError, match=r"one priority for each of 3 steps, got shape \[2\]"):
+        buffer.update(ids, {"model": np.zeros(3)})
+    assert buffer.visits(ids).tolist() == [0, 0, 0]
+    buffer = ReplayBuffer(3, 1, rule=Given(values=(1.0, -2.0, np.inf)))
+    ids = fill(buffer, 3).ravel()
+    buffer.update(ids, {"model": np.zeros(3)})
+    assert buffer.priorities(ids).tolist() == [1.0, 1e5, 1e5]
+    assert buffer.stats()["refused"] == 2
+
+
+class Interruption(BaseException):
+    """What Ctrl-C and signals do: an exception between any two lines."""
+
+
+def run_until_line(number, work):
+    """Do `work`, but raise before the given line that is run in the package."""
+    lines = 0
+
+    def trace(frame, event, _):
+        nonlocal lines
+        if "curious_replay" not in frame.f_code.co_filename:
+            return None
+        lines += event == "line"
+        if lines == number:
+            raise Interruption
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_an_interrupted_buffer_is_right_or_refuses_to_go_on(num_envs):
+    right = refused = 0
+    for number in range(1, 4000, 13):
+        buffer = ReplayBuffer(30 * num_envs, 4, num_envs=num_envs)
+        fill(buffer, 40)
+
+        def add(count=45, buffer=buffer):
+            for _ in range(count):
+                ids = np.array(buffer.windows.next_times) * num_envs + np.arange(num_envs)
+                buffer.add(step(1, num_envs) | {"number": ids})
+            batch = buffer.sample(2)
+            buffer.update(batch.ids, {"model": np.ones((2, 4))})
+
+        with contextlib.suppress(Interruption):
+            run_until_line(number, add)
+        try:
+            add(31)  # now every step in it was added after the interruption
+        except RuntimeError as error:
+            assert "interrupted" in str(error)
+            refused += 1
+            continue
+        ids = buffer.ids()
+        assert (buffer.read(ids, "number") == ids).all()
+        assert buffer.stats()["sampleable"] == 27 * num_envs
+        assert buffer.visits(ids).sum() in (8, 7, 6, 5, 4)  # of two windows, which may overlap
+        right += 1
+    assert right > 200
+    assert refused > 5
+
+
 def test_mixture_draws_its_fraction_from_the_second_rule():
     """Two rules that want different halves of the buffer."""
     rule = Mixture(Adversarial(alpha=1.0, eps=0.0), TemporalDifference(alpha=1.0, eps=0.0), 0.3)
@@ -226,6 +311,7 @@ def test_a_step_of_another_kind_is_refused(change, message):
     [
         ({"is_last": None}, "needs the field 'is_last'"),
         ({"name": np.array(["a"])}, "'name': cannot store <U1"),
+        ({"a": {"b/c": np.zeros(1)}}, "'a/b/c': names must not contain '/'"),
         ({"is_first": np.zeros((1, 2), bool)}, "'is_first': expected one flag a step"),
         (
             {"x": np.float64(1)},
@@ -267,6 +353,8 @@ def test_wrong_calls_are_named():
         buffer.update(ids, {"model": np.zeros(10)})
     with pytest.raises(ValueError, match="id 10 was never given out"):
         buffer.update([10], {"model": [1.0]})
+    with pytest.raises(TypeError, match="ids are integers, got float64"):
+        buffer.update([1.9], {"model": [1.0]})
     with pytest.raises(ValueError, match="env must be from 0 to 0, got 1"):
         buffer.add(step(0), env=1)
     with pytest.raises(KeyError, match=r"no field 'colour'; there are \['env', 'is_first'"):

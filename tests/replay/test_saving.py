@@ -1,5 +1,6 @@
 """Saves are complete, atomic, incremental, and refused when damaged."""
 
+import gc
 import json
 import os
 import random
@@ -149,6 +150,73 @@ def test_saves_where_links_do_not_work(mapped, tmp_path, monkeypatch):
     assert loaded.read(loaded.ids(), "number").tolist() == list(range(400))
 
 
+def test_saves_on_another_file_system_also_write_only_what_is_new(tmp_path, monkeypatch):
+    link = os.link
+
+    def refuse_scratch(source, target):
+        if "frames" in str(source):
+            raise OSError(18, "Invalid cross-device link")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", refuse_scratch)
+    buffer = ReplayBuffer(1000, 4, directory=tmp_path / "frames")
+    fill(buffer, 200)
+    buffer.save(tmp_path / "save")
+    first = inodes(tmp_path / "save")
+    fill(buffer, 30, start=200)
+    buffer.save(tmp_path / "save")
+    assert inodes(tmp_path / "save").items() >= first.items()
+    loaded = ReplayBuffer.load(tmp_path / "save", directory=None)
+    assert loaded.read(loaded.ids(), "number").tolist() == list(range(230))
+
+
+def test_what_else_is_in_the_folder_is_left_alone(tmp_path):
+    buffer = ReplayBuffer(100, 4)
+    fill(buffer, 10)
+    buffer.save(tmp_path / "save-best")
+    (tmp_path / "save-notes.txt").write_text("mine")
+    for _ in range(2):
+        buffer.save(tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["replay.json", "save-000002", "save-best", "save-notes.txt"]
+    assert len(ReplayBuffer.load(tmp_path / "save-best")) == 10
+
+
+def test_numpy_numbers_as_settings_are_saved(tmp_path):
+    rule = Mixture(Curious(c=np.float32(100)), TemporalDifference(), np.float32(0.25))
+    buffer = ReplayBuffer(np.int64(100), np.int32(4), rule=rule, cross_episodes=np.False_)
+    buffer.save(tmp_path)
+    loaded = ReplayBuffer.load(tmp_path)
+    assert (loaded.capacity, loaded.length, loaded.cross_episodes) == (100, 4, False)
+    assert loaded.rule == rule
+
+
+def test_the_files_of_a_buffer_go_with_it(tmp_path):
+    buffer = ReplayBuffer(100, 4, directory=tmp_path)
+    fill(buffer, 50)
+    assert list(tmp_path.iterdir())
+    del buffer
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_many_environments_in_a_folder_need_not_many_open_files(tmp_path):
+    """With a limit that may be raised as far as a system usually allows."""
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 1024))
+from streams import fill
+from curious_replay.replay import ReplayBuffer
+buffer = ReplayBuffer(128 * 200, 4, num_envs=128, directory={str(tmp_path / "a")!r})
+fill(buffer, 500)
+buffer.save({str(tmp_path / "save")!r})
+loaded = ReplayBuffer.load({str(tmp_path / "save")!r}, directory={str(tmp_path / "b")!r})
+assert len(loaded) == 128 * 200
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_what_a_dead_process_left_is_removed_and_what_lives_is_not(tmp_path):
     living = ReplayBuffer(100, 4, directory=tmp_path)
     fill(living, 50)
@@ -186,12 +254,20 @@ def test_a_rule_of_ones_own_is_passed_again(tmp_path):
     buffer.update(ids, {"model": [1.0, 2.0, 3.0]})
     assert buffer.priorities(ids).tolist() == [3.0, 6.0, 9.0]
     buffer.save(tmp_path)
-    with pytest.raises(ValueError, match=r"'Doubled' is not one of this package: .*load\(rule="):
+    with pytest.raises(ValueError, match=r"Doubled' is not one of this package: .*load\(rule="):
         ReplayBuffer.load(tmp_path)
     loaded = ReplayBuffer.load(tmp_path, rule=Doubled(factor=3.0))
     assert loaded.priorities(ids).tolist() == [3.0, 6.0, 9.0]
-    with pytest.raises(ValueError, match="cannot continue"):
-        ReplayBuffer.load(tmp_path, rule=RULES[1])
+    for other in (RULES[1], Doubled(factor=2.0)):
+        with pytest.raises(ValueError, match="cannot continue"):
+            ReplayBuffer.load(tmp_path, rule=other)
+
+
+def test_a_rule_that_only_has_the_name_of_ours_is_not_taken_for_it(tmp_path):
+    other = type("Curious", (Curious,), {"__call__": lambda self, visits, signals: visits + 1.0})
+    ReplayBuffer(10, 1, rule=other()).save(tmp_path)
+    with pytest.raises(ValueError, match="Curious' is not one of this package"):
+        ReplayBuffer.load(tmp_path)
 
 
 def cut(path):
@@ -243,8 +319,10 @@ def test_changed_or_newer_manifests_are_refused(tmp_path):
         ReplayBuffer.load(tmp_path)
     whole["content"]["format"] = "curious-replay buffer 99"
     path.write_text(json.dumps(whole))
-    with pytest.raises(LoadError, match="has the format 'curious-replay buffer 99'; this version"):
-        ReplayBuffer.load(tmp_path)
+    for use in (lambda: ReplayBuffer.load(tmp_path), lambda: buffer.save(tmp_path)):
+        with pytest.raises(LoadError, match="has the format 'curious-replay buffer 99'; this ver"):
+            use()
+    assert (tmp_path / "save-000001").exists()
 
 
 SAVER = """
