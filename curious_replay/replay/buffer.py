@@ -220,10 +220,10 @@ class ReplayBuffer:
                 there = slots != STALE
                 slots = slots[there]
                 used = {name: signal[there] for name, signal in used.items()}
-            new = self.sampler.judge(slots, used)
+            judgement = self.sampler.judge(slots, used)
             self._torn = True
             self.counts.stale += stale
-            self.counts.refused += self.sampler.update(slots, new)
+            self.counts.refused += self.sampler.update(judgement)
             self.counts.updated += len(slots)
             self._torn = False
 

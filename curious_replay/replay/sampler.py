@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,8 +55,8 @@ class Priorities:
             tree.table, tree.level, tree.capacity,
         )  # fmt: skip
 
-    def judge(self, visits: Visits, signals: Mapping[str, Floats]) -> Floats:
-        """Return the new priorities [N] of trained steps, nan where the old one is to stay."""
+    def judge(self, visits: Visits, signals: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+        """Return the new priorities [N] of trained steps, and the signal [N] they come from."""
         name = self.rule.signal
         if self.rule.dialect == "dv2" and name not in ("", "td"):
             signals = {**signals, name: self._above_minimum(signals[name])}
@@ -67,15 +67,18 @@ class Priorities:
                 f"{self.rule} must return one priority for each of {len(visits)} steps, "
                 f"got shape {list(new.shape)}"
             )
-        return np.where(np.isfinite(signals[name]), new, np.nan) if name else new
+        return new, signals[name] if name else new
 
-    def update(self, slots: Ints, new: Floats) -> int:
+    def update(self, slots: Ints, new: Floats, signal: Floats) -> int:
         """Give steps [N] the priorities that `judge` returned; returns how many were refused.
 
-        A priority that is not finite, negative or too large leaves the old one as it is.
+        A priority that is negative, too large or not finite, or whose signal is not finite, leaves
+        the old one as it is.
         """
         tree = self.tree
-        return _store(self.values, slots, new, tree.leaves, tree.table, tree.level, tree.capacity)
+        return _store(
+            self.values, slots, new, signal, tree.leaves, tree.table, tree.level, tree.capacity
+        )
 
     def _above_minimum(self, signal: Floats) -> Floats:
         finite = np.isfinite(signal)
@@ -124,15 +127,25 @@ class Sampler:
         chances = [tree.get(slots) / tree.total for tree in (first, second)]
         return slots, (1 - self._fraction) * chances[0] + self._fraction * chances[1]
 
-    def judge(self, slots: Ints, signals: Mapping[str, Floats]) -> list[Floats]:
-        """Return the new priorities [N] of trained steps under each rule."""
+    def judge(self, slots: Ints, signals: Mapping[str, Floats]) -> "Judgement":
+        """Find out what trained steps [N] are to become, without changing anything yet."""
         visits = self.visits[slots]
-        return [part.judge(visits, signals) for part in self.parts]
+        return Judgement(slots, visits, [part.judge(visits, signals) for part in self.parts])
 
-    def update(self, slots: Ints, new: list[Floats]) -> int:
+    def update(self, judgement: "Judgement") -> int:
         """Count a visit of each step and store its priorities; returns how many were refused."""
-        self.visits[slots] += 1  # once for a step that occurs twice: both write the same number
-        return sum(part.update(slots, each) for part, each in zip(self.parts, new, strict=True))
+        slots, visits, priorities = judgement
+        _count_visit(self.visits, slots, visits)
+        parts = zip(self.parts, priorities, strict=True)
+        return sum(part.update(slots, new, signal) for part, (new, signal) in parts)
+
+
+class Judgement(NamedTuple):
+    """Slots [N] of trained steps, their visits so far [N], and priorities and signal by rule."""
+
+    slots: Ints
+    visits: Visits
+    priorities: list[tuple[Floats, Floats]]
 
 
 def rule_to_json(rule: Rule | Mixture) -> dict[str, Any]:
@@ -178,16 +191,22 @@ def _enter(
 
 
 @compiled
+def _count_visit(visits: Visits, slots: Ints, before: Visits) -> None:
+    for i in range(len(slots)):  # a step that occurs twice has the same count before, and after
+        visits[slots[i]] = before[i] + 1
+
+
+@compiled
 def _store(
-    values: Floats, slots: Ints, new: Floats, leaves: Floats, table: Floats, level: Ints,
-    capacity: int,
+    values: Floats, slots: Ints, new: Floats, signal: Floats, leaves: Floats,
+    table: Floats, level: Ints, capacity: int,
 ) -> int:  # fmt: skip
     """Keep the new priorities [N] that are usable; returns how many were refused."""
     into_tree = np.zeros(len(slots))  # 0: cannot be drawn
     refused = 0
     for i in range(len(slots)):
         slot = slots[i]
-        if 0.0 <= new[i] <= MOST:
+        if 0.0 <= new[i] <= MOST and np.isfinite(signal[i]):
             values[slot] = max(new[i], LEAST)
         else:
             refused += 1
