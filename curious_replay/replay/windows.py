@@ -219,23 +219,22 @@ def _find(ids: Ints, clock: Ints, shape: Ints) -> tuple[Ints, int, int]:
     slots = np.empty(len(ids), np.int64)
     stale = 0
     wrong = -1
-    t, env = -1, -1
+    slot, runs_to, before = STALE, 0, 0  # slots up to `runs_to` follow those of the ids before
     for i in range(len(ids)):
-        if i > 0 and ids[i] == ids[i - 1] + num_envs:  # the next step of a window: no division
-            t += 1
+        if ids[i] == before + num_envs and STALE < slot < runs_to:  # the next step of a window
+            slot += 1
         else:
             t, env = divmod(ids[i], num_envs)
-            origin = env * stripe + oldest[env] % stripe
-        age = t - oldest[env]
-        if t < 0 or t >= head[env]:
-            slots[i] = STALE
-            wrong = i
-        elif age < 0:
-            slots[i] = STALE
-            stale += 1
-        else:
-            slot = origin + age
-            slots[i] = slot if slot < (env + 1) * stripe else slot - stripe
+            slot = STALE
+            if t < 0 or t >= head[env]:
+                wrong = i
+            elif t < oldest[env]:
+                stale += 1
+            else:
+                slot = env * stripe + t % stripe
+                runs_to = min((env + 1) * stripe - 1, slot + head[env] - 1 - t)
+        before = ids[i]
+        slots[i] = slot
     return slots, stale, wrong
 
 
