@@ -1,0 +1,1 @@
+"""What the agents are built from, one idea a file."""

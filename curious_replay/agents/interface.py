@@ -1,0 +1,118 @@
+"""What every agent offers to whoever runs it, and what it must be told.
+
+A step holds what was observed and the action that was chosen *after* seeing it:
+
+    image        uint8 [H, W, 3]     and / or
+    vector       float32 [V]         everything observed that is no image
+    action       float32 [A]         one-hot, or in [-1, 1]; zeros on the last step of an episode
+    reward       float32             received on arriving here; 0 on the first step
+    is_first, is_last, is_terminal   bool; a time limit is `is_last` without `is_terminal`
+
+Agents see batches of such steps, [B, T, ...] each.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from curious_replay.agents.blocks.optim import Optimiser
+
+Arrays = Mapping[str, np.ndarray]
+PolicyState = dict[str, Tensor]
+"""What a policy remembers from step to step: tensors with a leading axis of environments."""
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """What is observed and done."""
+
+    actions: int
+    """Number of discrete actions, or of continuous dimensions."""
+    discrete: bool
+    image: tuple[int, int] | None = (64, 64)
+    """Height and width in pixels; None if nothing is seen."""
+    vector: int = 0
+    """Numbers observed beside the image."""
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What an update has to say: per step to replay, and in sum to a log."""
+
+    signals: dict[str, np.ndarray]
+    """float32 [B, T] each; NaN where a signal is not defined, as "td" on the first step."""
+    metrics: dict[str, float]
+
+
+class NonFiniteError(ArithmeticError):
+    """A loss or gradient is infinite or not a number; the parameters it concerns are unchanged."""
+
+    def __init__(self, term: str) -> None:
+        super().__init__(f"{term} is not finite")
+        self.term = term
+
+
+class Agent(nn.Module, ABC):
+    """A world model and what acts in it.
+
+    All of its state is in its parameters and buffers, its `optimisers` and its random `generator`;
+    `tensors` and `load_tensors` move all three.
+    """
+
+    def __init__(self, spaces: Spaces, seed: int) -> None:
+        super().__init__()
+        self.spaces = spaces
+        self.optimisers: dict[str, Optimiser] = {}
+        self.generator = torch.Generator().manual_seed(seed)
+
+    @abstractmethod
+    def start(self, num_envs: int) -> PolicyState:
+        """Memory of a policy that has seen nothing."""
+
+    @abstractmethod
+    def act(
+        self, state: PolicyState, observation: Arrays, generator: torch.Generator, explore: bool
+    ) -> tuple[np.ndarray, PolicyState]:
+        """Choose actions, float32 [N, A], one-hot or within [-1, 1].
+
+        `observation` has the observed fields and "is_first", [N, ...] each; memory of rows where
+        it is true is wiped first. `explore=False` asks for the policy to be evaluated.
+        """
+
+    @abstractmethod
+    def update(self, batch: Arrays) -> Feedback:
+        """Take one gradient step for everything. Raises `NonFiniteError` where that cannot be."""
+
+    @abstractmethod
+    def open_loop(self, batch: Arrays, context: int) -> np.ndarray:
+        """Images, uint8 [B, T, H, W, 3], as the model sees them.
+
+        The first `context` steps are seen through the model, the others predicted from the actions.
+        """
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that decides what this agent does next, by name."""
+        tensors = {f"network.{name}": value for name, value in self.state_dict().items()}
+        for name, optimiser in self.optimisers.items():
+            tensors |= {f"{name}.{key}": value for key, value in optimiser.tensors().items()}
+        tensors["generator"] = self.generator.get_state()
+        return tensors
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Become the agent that `tensors` came from."""
+        self.load_state_dict(_below("network.", tensors))
+        for name, optimiser in self.optimisers.items():
+            optimiser.load_tensors(_below(f"{name}.", tensors))
+        self.generator.set_state(tensors["generator"])
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }
