@@ -17,10 +17,10 @@ from curious_replay.agents.blocks.convs import Decoder, Encoder
 from curious_replay.agents.blocks.dense import DREAMER_V3, hidden_layers, mlp
 from curious_replay.agents.blocks.heads import TwoHot, binary_loss, squared_error
 from curious_replay.agents.blocks.latents import Categorical
-from curious_replay.agents.blocks.maths import symlog
+from curious_replay.agents.blocks.maths import exact, symlog
 from curious_replay.agents.blocks.memory import keep_freed_memory
 from curious_replay.agents.blocks.optim import Optimiser
-from curious_replay.agents.blocks.returns import ReturnScale, lambda_returns
+from curious_replay.agents.blocks.returns import ReturnScale, lambda_returns, reach
 from curious_replay.agents.blocks.rssm import Rssm, State
 from curious_replay.agents.blocks.slow_copy import SlowCopy
 from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
@@ -309,7 +309,7 @@ class WorldModel(nn.Module):
     def goes_on(self, features: Tensor) -> Tensor:
         """1 where the episode is predicted to go on, else 0: [..., F] -> [...]."""
         logit: Tensor = self.continue_head(features)[..., 0]
-        return (logit > 0).float()
+        return (logit > 0).to(exact(logit))
 
 
 class ActorCritic(nn.Module):
@@ -354,8 +354,7 @@ class ActorCritic(nn.Module):
         returns = lambda_returns(
             rewards, self.discount * goes_on[1:], values, self.config.return_lambda
         )
-        # How likely each of the first H states is to be reached at all.
-        weights = (self.discount * goes_on[:-1]).cumprod(0) / self.discount
+        weights = reach(goes_on[:-1], self.discount)
         scale = self.return_scale.update(returns)
 
         advantage = (returns - values[:-1]) / scale

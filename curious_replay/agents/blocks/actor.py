@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from curious_replay.agents.blocks.dense import Style, mlp
 from curious_replay.agents.blocks.latents import draw_one_hot, log_mix_uniform, mix_uniform
+from curious_replay.agents.blocks.maths import exact
 
 LEAST_STD, MOST_STD = 0.1, 1.0
 
@@ -36,7 +37,7 @@ class NormalPolicy:
     """Continuous actions: tanh mean, standard deviation between 0.1 and 1."""
 
     def __init__(self, outputs: Tensor) -> None:
-        mean, std = outputs.float().chunk(2, -1)
+        mean, std = exact(outputs).chunk(2, -1)
         self.mean = torch.tanh(mean)
         self.std = (MOST_STD - LEAST_STD) * torch.sigmoid(std + 2.0) + LEAST_STD
 

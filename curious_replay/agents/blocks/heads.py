@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from curious_replay.agents.blocks.maths import symexp, symlog
+from curious_replay.agents.blocks.maths import exact, symexp, symlog
 
 LARGEST = 20.0  # of the bins, in symlog space
 
@@ -15,8 +15,8 @@ class TwoHot:
     """A distribution over bins that are even in symlog space, from -20 to 20 (DreamerV3, 2023)."""
 
     def __init__(self, logits: Tensor) -> None:
-        self.logits = logits.float()  # [..., bins]
-        self.bins = torch.linspace(-LARGEST, LARGEST, logits.shape[-1], device=logits.device)
+        self.logits = exact(logits)  # [..., bins]
+        self.bins = torch.linspace(-LARGEST, LARGEST, logits.shape[-1]).to(self.logits)
 
     @cached_property
     def _log_total(self) -> Tensor:
@@ -25,7 +25,8 @@ class TwoHot:
     @property
     def mean(self) -> Tensor:
         """Expectation [...], taken in symlog space."""
-        return symexp(F.softmax(self.logits, -1) @ self.bins)
+        # Not a product of matrices: autocast would make that one in half precision.
+        return symexp((F.softmax(self.logits, -1) * self.bins).sum(-1))
 
     def loss(self, target: Tensor) -> Tensor:
         """Cross-entropy [...] in nats with the two bins on either side of `target` [...]."""
@@ -47,9 +48,9 @@ def two_hot(y: Tensor, bins: Tensor) -> tuple[Tensor, Tensor]:
 
 def binary_loss(logit: Tensor, target: Tensor) -> Tensor:
     """Cross-entropy [...] in nats of a Bernoulli variable; `target` may be between 0 and 1."""
-    return F.binary_cross_entropy_with_logits(logit.float(), target, reduction="none")
+    return F.binary_cross_entropy_with_logits(exact(logit), target, reduction="none")
 
 
 def squared_error(prediction: Tensor, target: Tensor, axes: int) -> Tensor:
     """Sum of squares over the last `axes` axes."""
-    return (prediction.float() - target).square().flatten(-axes).sum(-1)
+    return (exact(prediction) - target).square().flatten(-axes).sum(-1)

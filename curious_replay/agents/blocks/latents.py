@@ -4,10 +4,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from curious_replay.agents.blocks.maths import exact
+
 
 def mix_uniform(logits: Tensor, share: float) -> Tensor:
     """Probabilities [..., K] of `logits`, with a `share` of the uniform distribution."""
-    probabilities = F.softmax(logits.float(), -1)
+    probabilities = F.softmax(exact(logits), -1)
     if share == 0:
         return probabilities
     return probabilities * (1 - share) + share / logits.shape[-1]
@@ -16,7 +18,7 @@ def mix_uniform(logits: Tensor, share: float) -> Tensor:
 def log_mix_uniform(logits: Tensor, share: float) -> Tensor:
     """Logarithm of `mix_uniform`."""
     if share == 0:
-        return F.log_softmax(logits.float(), -1)
+        return F.log_softmax(exact(logits), -1)
     return mix_uniform(logits, share).log()
 
 

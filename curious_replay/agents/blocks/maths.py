@@ -1,4 +1,4 @@
-"""Transforms that tame large numbers, and their inverses."""
+"""Small functions of tensors that many blocks need."""
 
 import torch
 from torch import Tensor
@@ -12,3 +12,8 @@ def symlog(x: Tensor) -> Tensor:
 def symexp(x: Tensor) -> Tensor:
     """Undo `symlog`."""
     return torch.sign(x) * torch.expm1(torch.abs(x))
+
+
+def exact(x: Tensor) -> Tensor:
+    """Half precision made single: sums, logarithms and losses need it."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x

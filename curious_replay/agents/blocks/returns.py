@@ -20,6 +20,11 @@ def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: f
     return torch.stack(returns[::-1])
 
 
+def reach(goes_on: Tensor, discount: float) -> Tensor:
+    """How much each state of a trajectory counts [H, ...]: 1 at first, 0 from an end on."""
+    return (discount * goes_on).cumprod(0) / discount
+
+
 class ReturnScale(nn.Module):
     """Running range between the 5th and 95th percentile of returns, at least 1."""
 

@@ -14,6 +14,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import NORM_EPS, Dense, Style, output_layer
 from curious_replay.agents.blocks.latents import Categorical
+from curious_replay.agents.blocks.maths import exact
 from curious_replay.agents.blocks.shared_weight import SharedWeight
 
 
@@ -138,7 +139,7 @@ class GruCell(nn.Module):
 
     def gates(self, product: Tensor, deter: Tensor) -> Tensor:
         """Next deter [N, D] from the product with the weights [N, 3 D]."""
-        reset, candidate, update = self.norm(product).chunk(3, -1)
+        reset, candidate, update = exact(self.norm(product)).chunk(3, -1)
         candidate = torch.tanh(torch.sigmoid(reset) * candidate)
         return torch.lerp(deter, candidate, torch.sigmoid(update - 1))
 
