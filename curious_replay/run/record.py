@@ -186,11 +186,12 @@ class Record:
 
     def close(self) -> None:
         """Finish all files; a second call does nothing."""
-        sinks, self._sinks = self._sinks, []
-        for sink in sinks:
-            sink.close()
-        for file in (*self._files.values(), self._lock):
-            file.close()
+        try:
+            while self._sinks:
+                self._sinks.pop().close()
+        finally:
+            for file in (*self._files.values(), self._lock):
+                file.close()
 
     def __enter__(self) -> "Record":
         return self

@@ -170,12 +170,27 @@ from curious_replay.run.record import Record
 record = Record.create(Path(sys.argv[1]), {}, seed=0)
 assert not {"tensorboard", "torch", "wandb", "imageio_ffmpeg"} & sys.modules.keys()
 record.metrics({"frame": 0, "step": 0, "update": 0}, {"loss": 1})
+record.position()
 assert "tensorboard" in sys.modules
 """
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "one")], check=True)
     with Record.create(tmp_path / "two", {}, seed=0, tensorboard=False) as record:
         write(record, 0, 3)
     assert not list((tmp_path / "two" / "events").iterdir())
+
+
+def test_tensorboard_that_fails_says_so_and_keeps_nobody_waiting(tmp_path):
+    record = Record.create(tmp_path, {}, seed=0)
+    (tmp_path / "events").rmdir()
+    record.metrics(counters(0), {"loss": 1.0})
+    with pytest.raises(RuntimeError, match=r"TensorBoard cannot be written: .*No such file"):
+        record.position()
+    with pytest.raises(RuntimeError, match="TensorBoard cannot be written"):
+        record.metrics(counters(1), {"loss": 1.0})
+    with pytest.raises(RuntimeError, match="TensorBoard cannot be written"):
+        record.close()
+    record.close()
+    assert len(read_lines(tmp_path / "metrics.jsonl")) == 2
 
 
 @pytest.mark.parametrize("name", JSONL)
