@@ -1,0 +1,1 @@
+"""Running agents: the only package that knows the others."""
