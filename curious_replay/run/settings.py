@@ -15,12 +15,12 @@ from tyro.constructors import PrimitiveConstructorSpec
 def _whole_number(text: str) -> int:
     """Read 1000000, 1_000_000 or 1e6."""
     try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if number != int(number):
-            raise ValueError(f"{text} is not a whole number") from None
-        return int(number)
+        number = float(text) if set(text) & set(".eE") else int(text)
+        if number == int(number):
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"{text!r} is not a whole number such as 20000 or 1e6")
 
 
 Whole = Annotated[

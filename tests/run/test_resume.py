@@ -8,7 +8,7 @@ from curious_replay.run.replay_config import REPLAYS
 @pytest.mark.parametrize("replay", REPLAYS)
 def test_resumed_run_equals_one_never_stopped(replay, num_envs, tmp_path, monkeypatch):
     settings = config(
-        "toy/two-rooms", replay, env={"num_envs": num_envs, "length": 23}, train={"steps": 120}
+        "toy/two-rooms", replay, env={"num_envs": num_envs, "length": 11}, train={"steps": 120}
     )
     run(settings, tmp_path / "whole")
     with monkeypatch.context() as patch, pytest.raises(Killed):
