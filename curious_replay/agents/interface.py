@@ -63,11 +63,12 @@ class Agent(nn.Module, ABC):
     `tensors` and `load_tensors` move all three.
     """
 
-    def __init__(self, spaces: Spaces, seed: int) -> None:
+    def __init__(self, spaces: Spaces, seed: int, device: str) -> None:
         super().__init__()
         self.spaces = spaces
+        self.device = torch.device(device)
         self.optimisers: dict[str, Optimiser] = {}
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(self.device).manual_seed(seed)
 
     @abstractmethod
     def start(self, num_envs: int) -> PolicyState:

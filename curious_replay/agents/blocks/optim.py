@@ -1,27 +1,29 @@
 """Adam on a clipped gradient, with all of its state as named tensors."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 
 class Optimiser:
-    """Adam for `parameters` [(name, parameter), ...], after clipping the norm of the gradient."""
+    """Adam for the parameters of `module`, after clipping the norm of their gradient."""
 
-    def __init__(
-        self, parameters: Iterable[tuple[str, nn.Parameter]], lr: float, eps: float, clip: float
-    ) -> None:
-        self.parameters = dict(parameters)
+    def __init__(self, module: nn.Module, lr: float, eps: float, clip: float) -> None:
+        self.parameters = dict(module.named_parameters())
         self.clip = clip
         self.adam = torch.optim.Adam(self.parameters.values(), lr=lr, eps=eps, fused=True)
 
-    def step(self) -> Tensor:
-        """Change the parameters by their gradients, unless these are not finite.
+    def step(self, loss: Tensor, *, keep_graph: bool = False) -> Tensor:
+        """Reduce `loss`, a scalar. Returns the norm of its gradient before clipping.
 
-        Returns the norm of the gradient before clipping, a scalar.
+        Gradients of other parameters are not computed. If the norm is not finite, nothing changes.
         """
-        norm = nn.utils.clip_grad_norm_(self.parameters.values(), self.clip)
+        parameters = list(self.parameters.values())
+        gradients = torch.autograd.grad(loss, parameters, retain_graph=keep_graph)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        norm = nn.utils.clip_grad_norm_(parameters, self.clip)
         if torch.isfinite(norm):
             self.adam.step()
         self.adam.zero_grad(set_to_none=True)
@@ -40,5 +42,4 @@ class Optimiser:
         self.adam.state.clear()
         for name, value in tensors.items():
             key, _, parameter = name.partition(".")
-            state = self.adam.state[self.parameters[parameter]]
-            state[key] = value.clone()
+            self.adam.state[self.parameters[parameter]][key] = value.clone()

@@ -1,0 +1,75 @@
+"""The stochastic part of a world model's state."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from curious_replay.agents.blocks.maths import exact
+
+
+def mix_uniform(logits: Tensor, share: float) -> Tensor:
+    """Probabilities [..., K] of `logits`, with a `share` of the uniform distribution."""
+    probabilities = F.softmax(exact(logits), -1)
+    if share == 0:
+        return probabilities
+    return probabilities * (1 - share) + share / logits.shape[-1]
+
+
+def log_mix_uniform(logits: Tensor, share: float) -> Tensor:
+    """Logarithm of `mix_uniform`."""
+    if share == 0:
+        return F.log_softmax(exact(logits), -1)
+    return mix_uniform(logits, share).log()
+
+
+def draw_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """One-hot [..., K], drawn by inverting the distribution at `uniform` [...] in [0, 1)."""
+    below = probabilities.detach().cumsum(-1) <= uniform.unsqueeze(-1)
+    # Rounding may leave the last sum below 1: then the draw is the last class, not one beyond.
+    index = below[..., :-1].sum(-1, keepdim=True)
+    return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
+
+
+def straight_through(one_hot: Tensor, probabilities: Tensor) -> Tensor:
+    """`one_hot` forwards, gradient of `probabilities` backwards."""
+    if not probabilities.requires_grad:
+        return one_hot
+    return one_hot + (probabilities - probabilities.detach())
+
+
+class Categorical:
+    """`latents` independent one-hot variables of `classes` classes, flattened to one vector."""
+
+    def __init__(self, latents: int, classes: int, unimix: float) -> None:
+        self.latents, self.classes, self.unimix = latents, classes, unimix
+        self.size = self.outputs = latents * classes
+
+    def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
+        """What `sample` needs for states of `shape`: uniform numbers [*shape, latents]."""
+        return torch.rand(*shape, self.latents, generator=generator, device=generator.device)
+
+    def sample(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        """Draw [..., size] from what a head says, [..., outputs]."""
+        probabilities = mix_uniform(self._split(outputs), self.unimix)
+        return straight_through(draw_one_hot(probabilities, noise), probabilities).flatten(-2)
+
+    def mode(self, outputs: Tensor) -> Tensor:
+        """Most likely value [..., size]."""
+        probabilities = mix_uniform(self._split(outputs), self.unimix)
+        index = probabilities.argmax(-1, keepdim=True)
+        one_hot = torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
+        return straight_through(one_hot, probabilities).flatten(-2)
+
+    def kl(self, left: Tensor, right: Tensor) -> Tensor:
+        """KL(left || right) in nats, summed over all latents: [..., outputs] twice -> [...]."""
+        p = log_mix_uniform(self._split(left), self.unimix)
+        q = log_mix_uniform(self._split(right), self.unimix)
+        return (p.exp() * (p - q)).sum((-2, -1))
+
+    def entropy(self, outputs: Tensor) -> Tensor:
+        """Entropy in nats, summed over all latents: [..., outputs] -> [...]."""
+        p = log_mix_uniform(self._split(outputs), self.unimix)
+        return -(p.exp() * p).sum((-2, -1))
+
+    def _split(self, outputs: Tensor) -> Tensor:
+        return outputs.reshape(*outputs.shape[:-1], self.latents, self.classes)

@@ -1,0 +1,58 @@
+"""Returns of imagined trajectories, and their scale."""
+
+import torch
+from torch import Tensor, nn
+
+
+def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: float) -> Tensor:
+    """Mixture of n-step returns of states 0 to H - 1, time first.
+
+    rewards    [H, ...]      on arriving at states 1 to H
+    discounts  [H, ...]      of states 1 to H: what a unit of value there is worth one step before
+    values     [H + 1, ...]  of states 0 to H
+    """
+    ahead = values[-1]
+    returns = []
+    for t in reversed(range(len(rewards))):
+        ahead = torch.lerp(values[t + 1], ahead, mixing)
+        ahead = rewards[t] + discounts[t] * ahead
+        returns.append(ahead)
+    return torch.stack(returns[::-1])
+
+
+def reach(goes_on: Tensor, discount: float) -> Tensor:
+    """How much each state of a trajectory counts [H, ...]: 1 at first, 0 from an end on."""
+    return (discount * goes_on).cumprod(0) / discount
+
+
+class ReturnScale(nn.Module):
+    """Running range between the 5th and 95th percentile of returns, at least 1."""
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, decay: float) -> None:
+        super().__init__()
+        self.decay = decay
+        self.register_buffer("low", torch.zeros(()))
+        self.register_buffer("high", torch.zeros(()))
+
+    @torch.no_grad()
+    def update(self, returns: Tensor) -> Tensor:
+        """Take account of `returns` and give the scale to divide by, a scalar."""
+        low, high = percentiles(returns, 0.05, 0.95)
+        self.low.lerp_(low, 1 - self.decay)
+        self.high.lerp_(high, 1 - self.decay)
+        return (self.high - self.low).clamp(min=1.0)
+
+
+def percentiles(x: Tensor, *fractions: float) -> list[Tensor]:
+    """Percentiles of all of x with linear interpolation; unlike torch.quantile, of any size."""
+    ordered = x.flatten().sort().values
+    found = []
+    for fraction in fractions:
+        place = fraction * (len(ordered) - 1)
+        below = int(place)
+        above = min(below + 1, len(ordered) - 1)
+        found.append(torch.lerp(ordered[below], ordered[above], place - below))
+    return found

@@ -1,0 +1,149 @@
+"""The recurrent state-space model: a state with a deterministic and a stochastic part.
+
+One step:   x     = hidden layer of (stochastic part, action)
+            deter = GRU(x, deter)
+            prior = head of deter                     what the model expects
+            post  = head of deter and embedding       what it believes after seeing
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from curious_replay.agents.blocks.dense import NORM_EPS, Dense, Style, output_layer
+from curious_replay.agents.blocks.latents import Categorical
+from curious_replay.agents.blocks.maths import exact
+from curious_replay.agents.blocks.shared_weight import SharedWeight
+
+
+class State(NamedTuple):
+    """Where the model thinks it is; any leading axes."""
+
+    deter: Tensor  # [..., deter]
+    stoch: Tensor  # [..., latent.size]
+
+    @property
+    def feature(self) -> Tensor:
+        """What heads and policies see."""
+        return torch.cat([self.deter, self.stoch], -1)
+
+
+class Rssm(nn.Module):
+    """See the module. `learned_start`: the state before the first step is learned, else zeros."""
+
+    def __init__(
+        self,
+        embedding: int,
+        actions: int,
+        deter: int,
+        units: int,
+        latent: Categorical,
+        style: Style,
+        *,
+        learned_start: bool,
+    ) -> None:
+        super().__init__()
+        self.deter, self.latent = deter, latent
+        self.inputs = Dense(latent.size + actions, units, style)
+        self.gru = GruCell(units, deter, style)
+        self.prior_hidden = Dense(deter, units, style)
+        self.prior_output = output_layer(units, latent.outputs, style)
+        self.post_hidden = Dense(deter + embedding, units, style)
+        self.post_output = output_layer(units, latent.outputs, style)
+        self.first = nn.Parameter(torch.zeros(deter)) if learned_start else None
+
+    def start(self, rows: int) -> State:
+        """State before anything was seen, [rows, ...]."""
+        if self.first is None:
+            zeros = self.inputs.weight.new_zeros
+            return State(zeros(rows, self.deter), zeros(rows, self.latent.size))
+        deter = torch.tanh(self.first).expand(rows, -1)
+        return State(deter, self.latent.mode(self.prior(deter[:1])).expand(rows, -1))
+
+    def prior(self, deter: Tensor) -> Tensor:
+        """What the model expects, [..., latent.outputs]."""
+        outputs: Tensor = self.prior_output(self.prior_hidden(deter))
+        return outputs
+
+    def imagine(self, state: State, action: Tensor, noise: Tensor) -> State:
+        """One step without seeing. action [N, A], noise [N, ...] of the latent."""
+        x = self.inputs(torch.cat([state.stoch, bounded(action)], -1))
+        deter = self.gru(x, state.deter)
+        return State(deter, self.latent.sample(self.prior(deter), noise))
+
+    def observe(
+        self,
+        embedding: Tensor,
+        action: Tensor,
+        is_first: Tensor,
+        noise: Tensor,
+        state: State | None = None,
+    ) -> tuple[State, Tensor]:
+        """Follow what was seen, from `state`, and from the start wherever `is_first`.
+
+        embedding [T, B, E], action [T, B, A] that led to each step, is_first bool [T, B],
+        noise [T, B, ...] of the latent. Returns states [T, B, ...] and what the posterior head
+        says, [T, B, latent.outputs].
+
+        Products that need no state are made for all steps before the loop, and gradients of the
+        weights after it; the prior of all steps is one call of `prior`, left to the caller.
+        """
+        steps, rows = is_first.shape
+        size, width = self.latent.size, self.deter
+        action = bounded(action) * ~is_first.unsqueeze(-1)
+        inputs = SharedWeight(
+            self.inputs.weight[:, :size], F.linear(action, self.inputs.weight[:, size:])
+        )
+        gru = SharedWeight(self.gru.weight, self.gru.bias.expand(steps, rows, -1))
+        post_hidden = SharedWeight(
+            self.post_hidden.weight[:, :width],
+            F.linear(embedding, self.post_hidden.weight[:, width:]),
+        )
+        post_output = SharedWeight(
+            self.post_output.weight, self.post_output.bias.expand(steps, rows, -1)
+        )
+        start = self.start(rows)
+        deter, stoch = start if state is None else state
+        begins = is_first.any(1).tolist()
+        deters, stochs, posts = [], [], []
+        for t in range(steps):
+            if begins[t]:
+                fresh = is_first[t].unsqueeze(-1)
+                deter = torch.where(fresh, start.deter, deter)
+                stoch = torch.where(fresh, start.stoch, stoch)
+            x = self.inputs.finish(inputs(stoch))
+            deter = self.gru.gates(gru(torch.cat([deter, x], -1)), deter)
+            post = post_output(self.post_hidden.finish(post_hidden(deter)))
+            stoch = self.latent.sample(post, noise[t])
+            deters.append(deter)
+            stochs.append(stoch)
+            posts.append(post)
+        return State(torch.stack(deters), torch.stack(stochs)), torch.stack(posts)
+
+
+class GruCell(nn.Module):
+    """Gated recurrent unit with a norm over all three gates."""
+
+    def __init__(self, inputs: int, deter: int, style: Style) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(style.fill_(torch.empty(3 * deter, deter + inputs)))
+        zeros = torch.zeros(3 * deter)
+        self.bias = nn.Parameter(zeros) if style.bias else nn.Buffer(zeros, persistent=False)
+        self.norm = nn.LayerNorm(3 * deter, eps=NORM_EPS)
+
+    def forward(self, x: Tensor, deter: Tensor) -> Tensor:
+        """[N, inputs], [N, deter] -> next deter."""
+        return self.gates(F.linear(torch.cat([deter, x], -1), self.weight, self.bias), deter)
+
+    def gates(self, product: Tensor, deter: Tensor) -> Tensor:
+        """Next deter [N, D] from the product with the weights [N, 3 D]."""
+        reset, candidate, update = exact(self.norm(product)).chunk(3, -1)
+        candidate = torch.tanh(torch.sigmoid(reset) * candidate)
+        return torch.lerp(deter, candidate, torch.sigmoid(update - 1))
+
+
+def bounded(action: Tensor) -> Tensor:
+    """Actions beyond 1 are brought back to it, element by element."""
+    return action / action.detach().abs().clamp(min=1)

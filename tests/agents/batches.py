@@ -1,0 +1,28 @@
+"""Batches of made-up steps."""
+
+import numpy as np
+
+
+def make_batch(rows=3, steps=8, actions=4, size=32, vector=0, discrete=True, seed=0, ends=0.15):
+    """Steps [rows, steps, ...] with episode ends here and there, as replay hands them out."""
+    rng = np.random.default_rng(seed)
+    is_first = rng.random((rows, steps)) < ends
+    is_first[:, 0] = True
+    is_last = np.zeros((rows, steps), bool)
+    is_last[:, :-1] = is_first[:, 1:]
+    if discrete:
+        action = np.eye(actions, dtype=np.float32)[rng.integers(0, actions, (rows, steps))]
+    else:
+        action = rng.uniform(-1, 1, (rows, steps, actions)).astype(np.float32)
+    batch = {
+        "action": np.where(is_last[..., None], 0, action).astype(np.float32),
+        "reward": np.where(is_first, 0, rng.normal(size=(rows, steps))).astype(np.float32),
+        "is_first": is_first,
+        "is_last": is_last,
+        "is_terminal": is_last & (rng.random((rows, steps)) < 0.5),
+    }
+    if size:
+        batch["image"] = rng.integers(0, 256, (rows, steps, size, size, 3), dtype=np.uint8)
+    if vector:
+        batch["vector"] = rng.normal(size=(rows, steps, vector)).astype(np.float32)
+    return batch

@@ -1,0 +1,472 @@
+"""DreamerV3: sizes, losses, estimators, masks, and that its state is all there is to it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from batches import make_batch
+
+from curious_replay.agents.blocks.heads import TwoHot
+from curious_replay.agents.blocks.rssm import State
+from curious_replay.agents.dreamer_v3 import (
+    ActorCritic,
+    Belief,
+    DreamerV3,
+    Imagined,
+    Lesson,
+    WorldModel,
+)
+from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
+from curious_replay.agents.interface import NonFiniteError, Spaces
+
+DEBUG = DreamerV3Config(size="debug", imagination=4)
+KINDS = {
+    "discrete": (Spaces(4, discrete=True, image=(32, 32)), {}),
+    "continuous": (Spaces(2, discrete=False, image=(32, 32)), {"actions": 2, "discrete": False}),
+    "vector": (Spaces(4, discrete=True, image=None, vector=5), {"size": 0, "vector": 5}),
+    "both": (Spaces(4, discrete=True, image=(32, 32), vector=5), {"vector": 5}),
+}
+
+
+def make(kind="discrete", seed=0, **changes):
+    spaces, _ = KINDS[kind]
+    return DreamerV3(dataclasses.replace(DEBUG, **changes), spaces, seed)
+
+
+def batch_of(kind="discrete", **kwargs):
+    return make_batch(**KINDS[kind][1], **kwargs)
+
+
+def count(module):
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)
+
+
+@pytest.mark.parametrize(
+    ("size", "actions", "discrete", "expected"),
+    [
+        ("S", 17, True, 17_934_227),
+        ("M", 17, True, 36_910_547),
+        ("L", 17, True, 76_765_715),
+        ("XL", 17, True, 200_743_571),
+        ("S", 6, False, 17_926_030),
+        ("tiny", 17, True, 4_295_891),
+        ("XS", 17, True, 8_268_083),
+    ],
+)
+def test_parameter_counts(size, actions, discrete, expected):
+    config, spaces = DreamerV3Config(size=size), Spaces(actions, discrete)
+    with torch.device("meta"):  # shapes without memory
+        model = WorldModel(config, spaces)
+        behaviour = ActorCritic(config, spaces, model.features)
+    assert count(model) + count(behaviour) == expected
+
+
+def test_parts_of_tiny():
+    agent = DreamerV3(DreamerV3Config(size="tiny"), Spaces(17, discrete=True), 0)
+    parts = [agent.model, agent.behaviour.actor, agent.behaviour.critic]
+    assert [count(part) for part in parts] == [3_831_747, 201_489, 262_655]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_signals_have_the_shape_of_the_batch(kind):
+    agent, batch = make(kind), batch_of(kind)
+    feedback = agent.update(batch)
+    assert set(feedback.signals) == {"model", "likelihood", "kl", "td"}
+    for name, signal in feedback.signals.items():
+        assert signal.shape == (3, 8), name
+        assert signal.dtype == np.float32
+        if name != "td":
+            assert np.isfinite(signal).all()
+    assert all(np.isfinite(value) for value in feedback.metrics.values())
+    seen = {"image", "vector"} & set(batch)
+    assert {f"model/{name}" for name in (*seen, "reward", "continue", "kl", "loss")} <= set(
+        feedback.metrics
+    )
+
+
+def test_td_is_undefined_where_no_step_led():
+    agent, batch = make(), batch_of()
+    assert batch["is_first"][:, 1:].any()
+    td = agent.update(batch).signals["td"]
+    assert np.array_equal(np.isnan(td), batch["is_first"])
+
+
+@pytest.mark.parametrize(("kl", "cost", "total"), [(7.3, 0.6 * 7.3, 84.9), (0.4, 0.6, 81.12)])
+def test_loss_of_a_step(kl, cost, total):
+    """80 for the image, 0.5 for the reward, 0.02 for the end, and the KL with its free nat."""
+    agent = make()
+    agent.model.latent.kl = lambda *_: torch.tensor([[kl]])
+    belief = Belief(State(*torch.zeros(2, 1, 1, 1)), *torch.zeros(2, 1, 1, 1))
+    raw, charged = agent.model.kl_loss(belief)
+    assert raw.item() == pytest.approx(kl)
+    assert charged.item() == pytest.approx(cost)
+    assert 80 + 0.5 + 0.02 + charged.item() == pytest.approx(total)
+
+
+def test_free_nats_hold_per_step_and_stop_the_gradient():
+    agent = make()
+    values = torch.tensor([[0.2, 3.0]], requires_grad=True)
+    agent.model.latent.kl = lambda left, right: values
+    belief = Belief(State(*torch.zeros(2, 1, 2, 1)), *torch.zeros(2, 1, 2, 1))
+    _, cost = agent.model.kl_loss(belief)
+    assert cost.mean().item() == pytest.approx(0.6 * 2.0)
+    cost.sum().backward()
+    assert values.grad.tolist() == [[0.0, pytest.approx(0.6)]]
+
+
+def test_dynamics_move_the_prior_and_representation_the_posterior():
+    agent = make(free_nats=0.0)
+    prior, posterior = torch.randn(2, 1, 1, 16).requires_grad_()
+    belief = Belief(State(*torch.zeros(2, 1, 1, 1)), prior, posterior)
+    for scales, moved, still in (((1.0, 0.0), prior, posterior), ((0.0, 1.0), posterior, prior)):
+        agent.model.config = dataclasses.replace(
+            agent.config, free_nats=0.0, dynamics_scale=scales[0], representation_scale=scales[1]
+        )
+        _, cost = agent.model.kl_loss(belief)
+        gradient, none = torch.autograd.grad(cost.sum(), [moved, still], allow_unused=True)
+        assert gradient.abs().max() > 1e-6
+        assert none is None or none.abs().max() == 0
+
+
+def test_signals_add_up():
+    feedback = make().update(batch_of())
+    model, likelihood, kl = (feedback.signals[name] for name in ("model", "likelihood", "kl"))
+    np.testing.assert_allclose(model, likelihood + 0.6 * np.maximum(1, kl), rtol=1e-6)
+    assert feedback.metrics["model/loss"] == pytest.approx(model.mean(), rel=1e-6)
+    heads = sum(feedback.metrics[f"model/{name}"] for name in ("image", "reward", "continue"))
+    assert heads == pytest.approx(likelihood.mean(), rel=1e-6)
+
+
+@pytest.mark.parametrize("td", ["imagined", "predicted", "replayed"])
+def test_td_error(td):
+    """Worked numbers: V = 1, 2, .5, 4; the step after index 1 is terminal."""
+    agent = make(td=td)
+    batch = batch_of(rows=1, steps=4, ends=0)
+    batch["is_terminal"][:] = [[False, False, True, False]]
+    batch["reward"][:] = [[9, 0.1, 0.2, -0.3]]
+    ahead = torch.tensor([0.1, 0.2, -0.3, 9.0])
+    agent.model.reward = lambda features: ahead.view(4, 1)
+    lesson = Lesson(ahead.view(1, 4), torch.tensor([[1.0, 2.0, 0.5, 4.0]]), {})
+    states = State(torch.zeros(4, 16), torch.zeros(4, 16))
+    error = agent._td_error(agent._replayed(batch), states, lesson)
+    expected = [[np.nan], [1.093993994], [-1.8], [-0.3 + 332 / 333 * 4 - 0.5]]
+    np.testing.assert_allclose(error.numpy(), expected, rtol=1e-6)
+
+
+def model_losses(agent, batch, noise):
+    replayed = agent._replayed(batch)
+    belief = agent.model.believe(replayed, noise)
+    likelihoods = agent.model.likelihood_losses(replayed, belief)
+    return torch.stack([*likelihoods.values(), agent.model.kl_loss(belief)[1]])
+
+
+def test_rows_in_another_order_have_the_same_losses():
+    agent, batch = make("both"), batch_of("both")
+    noise = torch.rand(8, 3, 4)
+    order = [2, 0, 1]
+    losses = model_losses(agent, batch, noise)
+    moved = {name: array[order] for name, array in batch.items()}
+    torch.testing.assert_close(model_losses(agent, moved, noise[:, order]), losses[..., order])
+
+
+def test_an_episode_does_not_depend_on_what_stands_before_it():
+    agent, batch = make(), batch_of(rows=1, ends=0)
+    batch["is_first"][0, 4] = True
+    noise = torch.rand(8, 1, 4)
+    losses = model_losses(agent, batch, noise)
+    for name in ("image", "action", "reward"):
+        batch[name][0, :4] = batch[name][0, 4:]
+    other = model_losses(agent, batch, noise)
+    torch.testing.assert_close(other[:, 4:], losses[:, 4:])
+    assert not torch.allclose(other[:, :4], losses[:, :4])
+
+
+def test_the_action_before_a_step_explains_it():
+    """Losses of step t depend on the action of step t - 1, not on its own."""
+    agent, batch = make(), batch_of(rows=1, ends=0)
+    noise = torch.rand(8, 1, 4)
+    before = model_losses(agent, batch, noise)
+    batch["action"][0, 3] = np.roll(batch["action"][0, 3], 1)
+    after = model_losses(agent, batch, noise)
+    same = torch.isclose(before, after).all(0)[:, 0]
+    assert same.tolist() == [True] * 4 + [False] * 4
+
+
+def learn(agent, rows=5, rewards=None, seed=0):
+    torch.manual_seed(seed)
+    deter = torch.tanh(torch.randn(rows, 16)).to(agent.model.rssm.first)
+    start = State(deter, agent.model.latent.mode(agent.model.rssm.prior(deter)).detach())
+    generator = torch.Generator().manual_seed(seed)
+    reward = rewards or (lambda imagined: agent.model.reward(imagined.features[1:]))
+    goes_on = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])[:rows]
+    return agent.behaviour.learn(agent.model, start, goes_on, reward, generator)
+
+
+def test_imagination_has_one_more_state_than_steps():
+    agent = make()
+    start = State(torch.zeros(5, 16), torch.zeros(5, 16))
+    imagined = agent.behaviour.imagine(agent.model, start, agent.generator)
+    assert imagined.features.shape == (5, 5, 32)
+    assert imagined.actions.shape == (5, 5, 4)
+    torch.testing.assert_close(imagined.features[0], start.feature)
+
+
+def gradient_of_actor(agent):
+    """What one lesson does to the actor, as gradients; parameters are left as they were."""
+    found = {}
+
+    def catch(loss, *, keep_graph=False):
+        parameters = dict(agent.behaviour.actor.named_parameters())
+        gradients = torch.autograd.grad(loss, parameters.values(), retain_graph=True)
+        found.update(zip(parameters, gradients, strict=True))
+        return torch.zeros(())
+
+    agent.behaviour.actor_adam.step = catch
+    agent.behaviour.critic_adam.step = lambda loss: torch.zeros(())
+    learn(agent)
+    return found
+
+
+def random_heads(agent):
+    """Heads that say something: reward and critic begin as zeros."""
+    torch.manual_seed(7)
+    for head in (agent.model.reward_head, agent.behaviour.critic):
+        head[-1].weight.data.normal_(std=0.5)
+
+
+def test_continuous_actor_follows_the_gradient_of_its_return():
+    """Against finite differences of the objective, whose normaliser is held at 1."""
+    agent = make("continuous", entropy=0.1).double()
+    random_heads(agent)
+    agent.model.latent.sample = lambda outputs, noise: torch.tanh(outputs)  # smooth dynamics
+    agent.behaviour.return_scale.update = lambda returns: torch.ones(())
+    # Small actions, since those beyond 1 are cut off with a gradient that is not the derivative.
+    agent.behaviour.actor.network[-1].weight.data.mul_(0.3)
+    noise = agent.behaviour.actor.noise
+    agent.behaviour.actor.noise = lambda *shape, generator: 0.1 * noise(*shape, generator=generator)
+    losses, seen = [], iter(())
+    agent.behaviour.critic_adam.step = lambda loss: torch.zeros(())
+
+    def objective():
+        agent.behaviour.actor_adam.step = lambda loss, keep_graph: (
+            losses.append(loss.item()) or torch.zeros(())
+        )
+        nonlocal seen
+        seen = iter(inputs)
+        learn(agent)
+        return losses[-1]
+
+    inputs, forward = [], agent.behaviour.actor.forward
+    agent.behaviour.actor.forward = lambda feature: forward(inputs.append(feature) or feature)
+    gradients = gradient_of_actor(agent)
+    # No gradient passes through what the actor sees: it is held fixed here as well.
+    agent.behaviour.actor.forward = lambda feature: forward(next(seen))
+    weight = agent.behaviour.actor.network[-1].weight
+    name = "network.1.weight"
+    for index in ((0, 0), (1, 5), (3, 9)):
+        value = weight.data[index].item()
+        step = 1e-5
+        weight.data[index] = value + step
+        up = objective()
+        weight.data[index] = value - step
+        down = objective()
+        weight.data[index] = value
+        assert gradients[name][index].item() == pytest.approx((up - down) / (2 * step), rel=2e-3)
+
+
+def test_discrete_actor_follows_the_score_function():
+    """The gradient is that of -log pi(a) * advantage - entropy, with the advantage held fixed."""
+    agent = make(entropy=0.1)
+    random_heads(agent)
+    caught = {}
+    imagine = agent.behaviour.imagine
+
+    def keep(*args):
+        caught["imagined"] = imagine(*args)
+        return caught["imagined"]
+
+    agent.behaviour.imagine = keep
+    gradients = gradient_of_actor(agent)
+    imagined = caught["imagined"]
+    assert isinstance(imagined, Imagined)
+    assert not imagined.features.requires_grad
+    lesson = learn_without_change(agent)
+    policy = agent.behaviour.actor.policy(agent.behaviour.actor(imagined.features[:-1]))
+    chosen = (policy.log_probability(imagined.actions[:-1]) * lesson["advantage"]).sum()
+    loss = -(chosen + 0.1 * (lesson["weights"] * policy.entropy).sum()) / lesson["weights"].numel()
+    parameters = dict(agent.behaviour.actor.named_parameters())
+    expected = torch.autograd.grad(loss, parameters.values())
+    for (name, gradient), wanted in zip(gradients.items(), expected, strict=True):
+        torch.testing.assert_close(gradient, wanted, msg=name, rtol=1e-4, atol=1e-7)
+
+
+def learn_without_change(agent):
+    """Returns, computed by the n-step definition rather than by the recursion."""
+    deep = {}
+    behaviour, model = agent.behaviour, agent.model
+    imagined = behaviour.imagine(model, _start(agent), torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        rewards = model.reward(imagined.features[1:])
+        goes_on = torch.cat(
+            [torch.tensor([[1.0, 1, 1, 1, 0]]), model.goes_on(imagined.features[1:])]
+        )
+        values = TwoHot(behaviour.critic(imagined.features)).mean
+    steps = len(rewards)
+    discount, mixing = behaviour.discount, agent.config.return_lambda
+    returns = torch.zeros_like(rewards)
+    for t in range(steps):
+        for n in range(1, steps - t + 1):
+            total, factor = torch.zeros(rewards.shape[1]), torch.ones(rewards.shape[1])
+            for k in range(n):
+                total = total + factor * rewards[t + k]
+                factor = factor * discount * goes_on[t + k + 1]
+            total = total + factor * values[t + n]
+            share = mixing ** (n - 1) * (1 - mixing if n < steps - t else 1)
+            returns[t] += share * total
+    weights = torch.ones_like(rewards)
+    for t in range(steps):
+        weights[t] = discount**t * goes_on[: t + 1].prod(0)
+    deep["weights"] = weights
+    # The normaliser was updated once, from zero, with these returns.
+    low, high = np.percentile(returns.numpy(), [5, 95]) * 0.01
+    deep["advantage"] = weights * (returns - values[:-1]) / max(1.0, high - low)
+    return deep
+
+
+def _start(agent, seed=0):
+    torch.manual_seed(seed)
+    deter = torch.tanh(torch.randn(5, 16))
+    return State(deter, agent.model.latent.mode(agent.model.rssm.prior(deter)).detach())
+
+
+def test_trajectories_from_an_end_teach_nothing():
+    """Only the last of the five starts is terminal: moving it changes no gradient."""
+    agent = make()
+    random_heads(agent)
+    agent.behaviour.critic_adam.step = lambda loss: torch.zeros(())
+    losses = []
+    agent.behaviour.actor_adam.step = lambda loss, keep_graph: losses.append(loss) or loss.detach()
+    agent.behaviour.return_scale.update = lambda returns: torch.ones(())
+    for shift in (0.0, 1.0):
+        start = _start(agent)
+        start.deter[-1] += shift
+        generator = torch.Generator().manual_seed(0)
+        agent.behaviour.learn(
+            agent.model, start, torch.tensor([1.0, 1, 1, 1, 0]), agent._reward, generator
+        )
+    assert losses[0].item() == losses[1].item()
+
+
+def test_critic_learns_returns_and_stays_near_its_slow_copy():
+    agent = make(critic_lr=1e-2, slow_fraction=0.02)
+
+    def ones(imagined):
+        return torch.ones(imagined.features.shape[:2])[1:]
+
+    agent.model.goes_on = lambda features: torch.zeros(features.shape[:-1])
+    first = learn(agent, rewards=ones).metrics["critic/value"]
+    for seed in range(300):
+        lesson = learn(agent, rewards=ones, seed=seed)
+    assert first == pytest.approx(0, abs=1e-6)
+    # Each state is worth the one reward before the predicted end.
+    assert lesson.values[0].mean().item() == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_is_all_there_is(kind):
+    batch, other = batch_of(kind), batch_of(kind, seed=1)
+    agent = make(kind)
+    agent.update(batch)
+    saved = {name: value.clone() for name, value in agent.tensors().items()}
+    expected = [agent.update(b).metrics for b in (other, batch)]
+    again = make(kind, seed=5)
+    again.load_tensors(saved)
+    assert [again.update(b).metrics for b in (other, batch)] == expected
+
+
+def test_same_seed_same_update_and_other_seed_another():
+    batch = batch_of()
+    first, second, third = (make(seed=seed).update(batch).metrics for seed in (0, 0, 1))
+    assert first == second != third
+
+
+def test_global_randomness_is_neither_used_nor_changed():
+    batch = batch_of()
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    metrics = [make().update(batch).metrics]
+    torch.testing.assert_close(torch.rand(3), expected)
+    torch.manual_seed(2)
+    metrics.append(make().update(batch).metrics)
+    assert metrics[0] == metrics[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_acting(kind):
+    agent, batch = make(kind), batch_of(kind, rows=6)
+    generator = torch.Generator().manual_seed(0)
+    observation = {name: array[:, 0] for name, array in batch.items()}
+    action, state = agent.act(agent.start(6), observation, generator, explore=True)
+    assert action.shape == (6, agent.spaces.actions)
+    assert action.dtype == np.float32
+    if agent.spaces.discrete:
+        assert (action.sum(1) == 1).all() and set(action.flat) == {0.0, 1.0}
+    else:
+        assert np.abs(action).max() <= 1
+    assert all(len(value) == 6 for value in state.values())
+
+
+def test_a_first_step_wipes_the_memory_of_its_row_only():
+    agent, batch = make(), batch_of(rows=2, ends=0)
+
+    def actions(first):
+        state, generator = agent.start(2), torch.Generator().manual_seed(0)
+        for t in range(3):
+            fields = {name: array[:, t] for name, array in batch.items()}
+            fields["is_first"] = np.array([t == 0, t == 0 or (first and t == 2)])
+            _, state = agent.act(state, fields, generator, explore=True)
+        return state["deter"]
+
+    kept, wiped = actions(first=False), actions(first=True)
+    torch.testing.assert_close(kept[0], wiped[0])
+    assert not torch.allclose(kept[1], wiped[1])
+
+
+def test_open_loop_sees_the_context_only():
+    agent, batch = make(), batch_of(ends=0)
+    before = agent.tensors()["generator"].clone()
+    film = agent.open_loop(batch, context=3)
+    assert film.shape == batch["image"].shape
+    assert film.dtype == np.uint8
+    changed = {**batch, "image": batch["image"].copy()}
+    changed["image"][:, 3:] = 0
+    assert np.array_equal(agent.open_loop(changed, context=3), film)
+    changed["image"][:, 2] = 0
+    assert not np.array_equal(agent.open_loop(changed, context=3), film)
+    assert torch.equal(agent.tensors()["generator"], before)
+
+
+def test_what_is_not_finite_is_named_and_changes_nothing():
+    agent, batch = make(), batch_of()
+    agent.update(batch)
+    before = {name: value.clone() for name, value in agent.state_dict().items()}
+    batch["reward"][0, 3] = np.nan
+    with pytest.raises(NonFiniteError, match="model/reward"):
+        agent.update(batch)
+    for name, value in agent.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_bfloat16_runs_and_stays_near():
+    batch = batch_of()
+    full = make().update(batch).metrics["model/loss"]
+    low = make(precision="bfloat16").update(batch).metrics["model/loss"]
+    assert low == pytest.approx(full, rel=0.02)
+    assert low != full
+
+
+def test_sizes_are_all_named_in_the_settings():
+    names = DreamerV3Config.__annotations__["size"].__args__
+    assert set(names) == set(SIZES)
