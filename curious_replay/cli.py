@@ -1,141 +1,55 @@
-"""`curious`, the command line: each command is a dataclass, whose fields are its options."""
+"""`curious`, the command line: a table of commands, each a module that is imported when asked for.
 
+A command is a dataclass whose fields are its options. None is imported before it is chosen, so
+that `curious envs` does not wait for torch.
+"""
+
+import difflib
+import importlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Literal
 
-import tyro
 from rich.console import Console
 from rich.table import Table
 
-from curious_replay import doctor
-from curious_replay.envs import make, registry
-from curious_replay.envs.film import film_random_policy, write_gif
-
-Subcommand = tyro.conf.subcommand
-
-
-@dataclass(frozen=True)
-class ListEnvs:
-    """List all environments, one line each."""
-
-    tag: str | None = None
-    """Only those with this tag: assay, control, constrained, background, crafter, toy (families),
-    changes (in some phase the world is another), mujoco (simulated bodies)."""
-
-    def run(self, console: Console) -> int:
-        """Print the table."""
-        entries = [e for e in registry.ENTRIES if self.tag is None or self.tag in e.tags]
-        if not entries:
-            tags = sorted({tag for entry in registry.ENTRIES for tag in entry.tags})
-            raise ValueError(f"no environment has the tag {self.tag!r}; tags are {', '.join(tags)}")
-        table = Table(box=None, pad_edge=False, show_header=False)
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
-        for entry in entries:
-            table.add_row(entry.name, entry.description)
-        console.print(table)
-        return 0
-
-
-@dataclass(frozen=True)
-class ShowEnv:
-    """Film a random policy."""
-
-    name: tyro.conf.Positional[str]
-    """Short name of the environment."""
-    frames: int = 200
-    """Simulated frames; a step is one picture and may take several frames."""
-    out: Path | None = None
-    """The GIF to write; by default out/NAME.gif."""
-    phase: str | None = None
-    """Hold the environment in this phase, for instance "ball"."""
-    scale: Literal["paper", "mini"] = "paper"
-    """Size of the world and of its schedule."""
-    camera: Literal["auto", "egl", "osmesa", "ray"] = "auto"
-    """What draws the pictures of a simulated body."""
-    image_size: int = 64
-    """Pixels the agent sees, per side."""
-    zoom: int = 4
-    """Width of one of these pixels in the film."""
-    seed: int = 0
-    """Seed of the environment and of the actions."""
-
-    def run(self, console: Console) -> int:
-        """Write the film and say what is on it."""
-        known = registry.arguments(self.name)
-        kwargs: dict[str, object] = {"image_size": self.image_size}
-        for argument, value, default in (
-            ("phase", self.phase, None),
-            ("camera", self.camera, "auto"),
-        ):
-            if argument in known:
-                kwargs[argument] = value
-            elif value != default:
-                raise ValueError(f"{self.name} has no {argument}, so it cannot be {value!r}")
-        env = make(self.name, scale=self.scale, **kwargs)
-        film = film_random_policy(env, self.frames, self.seed)
-        out = self.out or Path("out") / f"{self.name.replace('/', '-')}.gif"
-        speed = env.metadata["render_fps"]
-        write_gif(film.pictures, out, zoom=self.zoom, pictures_per_second=speed)
-        camera = f", camera {env.get_wrapper_attr('camera_name')}" if "camera" in known else ""
-        env.close()
-        console.print(
-            f"{out}: {len(film.pictures)} pictures of {film.frames} frames{camera}, "
-            f"phase {', '.join(film.phases)}",
-            highlight=False,
-            soft_wrap=True,
-        )
-        return 0
-
-
-@dataclass(frozen=True)
-class Envs:
-    """List the environments, or look at one of them."""
-
-    action: (
-        Annotated[ListEnvs, Subcommand("list", prefix_name=False)]
-        | Annotated[ShowEnv, Subcommand("show", prefix_name=False)]
-    ) = field(default_factory=ListEnvs)
-
-    def run(self, console: Console) -> int:
-        """Do what was asked for."""
-        return self.action.run(console)
-
-
-@dataclass(frozen=True)
-class Doctor:
-    """Report what this machine has and what to do about what is missing."""
-
-    folder: Path = Path()
-    """Where runs will be written: its disk is looked at."""
-    pictures: int = 200
-    """How many pictures each camera draws to measure its speed."""
-
-    def run(self, console: Console) -> int:
-        """Print the report; 1 if something necessary is missing."""
-        return doctor.print_report(console, self.folder, self.pictures)
-
-
-Command = Annotated[Envs, Subcommand("envs")] | Annotated[Doctor, Subcommand("doctor")]
+# name: (module below curious_replay.commands, what it does)
+COMMANDS = {
+    "train": ("train", "train an agent, or go on with a run"),
+    "eval": ("evaluate", "play episodes with the agent of a run"),
+    "envs": ("envs", "list the environments, or film one"),
+    "doctor": ("diagnose", "report what this machine has and what is missing"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0 if all is well."""
-    command: Envs | Doctor = tyro.cli(
-        Command,
-        prog="curious",
-        description="Curious Replay: world-model agents that adapt when their world changes.",
-        args=arguments,
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
-    )
+    """Run one command; the exit code is 0 if all is well, 2 if what was asked for is wrong."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    console = Console()
+    if not given or given[0] in ("-h", "--help"):
+        _print_help(console)
+        return 0 if given else 2
+    name, *rest = given
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+        print(f"curious: unknown command {name!r}; {guess}", file=sys.stderr)
+        return 2
+    command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
     try:
-        return command.run(Console())
+        return int(command.main(rest, console))
     except (ValueError, TypeError) as mistake:
         print(f"curious: {mistake}", file=sys.stderr)
         return 2
+
+
+def _print_help(console: Console) -> None:
+    console.print("usage: curious COMMAND [OPTIONS]\n", highlight=False)
+    console.print("Curious Replay: world-model agents that adapt when their world changes.\n")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, (_, does) in COMMANDS.items():
+        table.add_row(f"  {name}", does)
+    console.print(table)
+    console.print("\n`curious COMMAND --help` shows the options of one.", highlight=False)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from curious_replay import cli, doctor
+from curious_replay.commands import envs
 from curious_replay.envs import find, make, names
 
 
@@ -95,7 +96,7 @@ def test_show_scale_is_that_of_the_registry(tmp_path, monkeypatch):
         made.append(make(*args, **kwargs))
         return made[-1]
 
-    monkeypatch.setattr(cli, "make", note)
+    monkeypatch.setattr(envs, "make", note)
     show = ["envs", "show", "toy/two-rooms", "--frames", "1", "--out", str(tmp_path / "x.gif")]
     for scale in ("paper", "mini"):
         cli.main([*show, "--scale", scale])

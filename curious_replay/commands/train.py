@@ -1,0 +1,158 @@
+"""`curious train`: names choose a preset, and every setting of it is an option."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from curious_replay.run.agents import AGENTS
+from curious_replay.run.config import SCALES, Choice, Config, EvalConfig, RecordConfig, TrainConfig
+from curious_replay.run.env_config import EnvConfig
+from curious_replay.run.learner import TrainingFailedError
+from curious_replay.run.presets import preset
+from curious_replay.run.replay_config import REPLAYS, ReplayConfig
+from curious_replay.run.saved_run import load_config
+from curious_replay.run.training import train
+
+Argument = tyro.conf.arg
+SELECTORS = ("env", "agent", "replay", "scale")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainCommand:
+    """Train an agent. The first four options choose a preset; all others change it."""
+
+    env_name: Annotated[
+        str,
+        Argument(
+            name="env",
+            help="Environment: a name of `curious envs`, a Gymnasium id, or module:Class.",
+        ),
+    ]
+    agent_name: Annotated[str, Argument(name="agent", help=f"Agent: {', '.join(AGENTS)}.")]
+    replay_name: Annotated[str, Argument(name="replay", help=f"Replay: {', '.join(REPLAYS)}.")]
+    scale: Annotated[
+        str,
+        Argument(
+            help=f"{', '.join(SCALES)}: as published (needs a graphics card), two CPU cores for "
+            "some minutes, or some seconds to see that it runs."
+        ),
+    ]
+    seed: int = 0
+    """Seed of everything that is random."""
+    logdir: Path | None = None
+    """Run folder; by default runs/ENV-AGENT-REPLAY-SCALE-SEED."""
+    resume: bool = False
+    """Go on with the run in the folder, if there is one; its settings need not be repeated."""
+    env: EnvConfig
+    agent: Any
+    replay: ReplayConfig
+    train: TrainConfig
+    eval: EvalConfig
+    record: RecordConfig
+
+    @classmethod
+    def of(cls, config: Config) -> "TrainCommand":
+        """The command that stands for these settings."""
+        choice = config.choice
+        return cls(
+            env_name=choice.env,
+            agent_name=choice.agent,
+            replay_name=choice.replay,
+            scale=choice.scale,
+            seed=config.seed,
+            **{name: getattr(config, name) for name in _groups()},
+        )
+
+    @property
+    def config(self) -> Config:
+        """The settings that were asked for."""
+        choice = Choice(
+            env=self.env_name, agent=self.agent_name, replay=self.replay_name, scale=self.scale
+        )
+        groups = {name: getattr(self, name) for name in _groups()}
+        return Config(choice=choice, seed=self.seed, **groups)
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is written."""
+        if self.logdir is not None:
+            return self.logdir
+        names = (self.env_name, self.agent_name, self.replay_name, self.scale)
+        name = "-".join(each.replace("/", "-").replace(":", "-") for each in names)
+        return Path("runs") / f"{name}-{self.seed}"
+
+
+def parse(arguments: Sequence[str]) -> TrainCommand:
+    """Read the command line: which options there are depends on the names that are chosen."""
+    given = {name: _given(arguments, name) for name in (*SELECTORS, "logdir", "seed")}
+    chosen = {name: given[name] for name in SELECTORS if given[name] is not None}
+    base = preset(Choice(**chosen))  # type: ignore[arg-type]
+    if "--resume" in arguments:
+        before = _run_to_resume(base, given)
+        if before is not None:
+            for name, value in chosen.items():
+                if value != getattr(before.choice, name):
+                    raise ValueError(
+                        f"--{name} was {getattr(before.choice, name)} in this run and cannot "
+                        f"become {value}: leave it out to resume, or choose another --logdir"
+                    )
+            base = before
+    return tyro.cli(
+        TrainCommand,
+        default=TrainCommand.of(base),
+        args=list(arguments),
+        prog="curious train",
+        description=TrainCommand.__doc__,
+    )
+
+
+def main(arguments: Sequence[str], console: Console) -> int:
+    """Train; 0 if the run is complete, 128 + signal if it was stopped, 1 if training failed."""
+    command = parse(arguments)
+    config, folder = command.config, command.folder
+    console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
+    try:
+        outcome = train(config, folder, resume=command.resume, console=console)
+    except TrainingFailedError as error:
+        print(f"curious: {error}", file=sys.stderr)
+        return 1
+    if outcome.signal is not None and not outcome.finished:
+        name = signal.Signals(outcome.signal).name
+        console.print(
+            f"stopped by {name} at step {outcome.step:,}, saved: `curious train --logdir {folder} "
+            "--resume` goes on",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return 128 + outcome.signal
+    console.print(f"complete: {outcome.step:,} steps in {folder}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _run_to_resume(base: Config, given: dict[str, str | None]) -> Config | None:
+    """The settings of the run that is to go on; None if there is none yet."""
+    command = replace(TrainCommand.of(base), seed=int(given["seed"] or 0))
+    folder = Path(os.fspath(given["logdir"])) if given["logdir"] else command.folder
+    return load_config(folder) if (folder / "config.json").exists() else None
+
+
+def _given(arguments: Sequence[str], name: str) -> str | None:
+    """The value of an option on the command line; the last one counts."""
+    value = None
+    for index, text in enumerate(arguments):
+        if text == f"--{name}" and index + 1 < len(arguments):
+            value = arguments[index + 1]
+        elif text.startswith(f"--{name}="):
+            value = text.partition("=")[2]
+    return value
+
+
+def _groups() -> tuple[str, ...]:
+    return ("env", "agent", "replay", "train", "eval", "record")

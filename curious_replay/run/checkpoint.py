@@ -1,0 +1,227 @@
+"""Checkpoints: all of a run at one moment, in one folder that is whole or not there.
+
+    checkpoints/000007-step-70000/
+        agent.safetensors    parameters, optimisers, the agent's random state
+        policy.safetensors   what the policy remembers, and its random state
+        state.json, state.npz   counters, environments, the batch that is next, random states
+        replay/              the buffer; rows that the checkpoint before has are shared by links
+        manifest.json        sizes and checksums of the above, written last
+
+A checkpoint is written under another name and renamed when all of it is on disk. The last one and
+the one before are kept. Reading checks everything; a damaged checkpoint is passed over.
+"""
+
+import json
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from curious_replay.replay import LoadError, Mixture, ReplayBuffer, Rule
+from curious_replay.run.files import sync_folder, write_json
+from curious_replay.run.plain import pack, unpack
+
+FORMAT = "curious-replay checkpoint 1"
+MANIFEST = "manifest.json"
+UNFINISHED = ".new-"
+KEPT = 2
+_BLOCK = 16 * 2**20
+_NAME = re.compile(r"(\d{6,})-step-(\d+)")
+
+Note = Callable[[str], None]
+
+
+class CheckpointError(ValueError):
+    """There is no whole checkpoint, or this one is damaged."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds; its replay is read on demand."""
+
+    path: Path
+    step: int
+    state: dict[str, Any]
+    agent: dict[str, Tensor]
+    policy: dict[str, Tensor]
+
+    def load_replay(self, directory: Path | None, rule: Rule | Mixture) -> ReplayBuffer:
+        """The buffer, with its steps in memory or in files below `directory`."""
+        return ReplayBuffer.load(self.path / "replay", directory=directory, rule=rule)
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._base: Path | None = None  # whose replay files can be shared
+
+    def all(self) -> list[Path]:
+        """Finished checkpoints, newest first."""
+        if not self.folder.is_dir():
+            return []
+        found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
+        return sorted(found, key=_serial, reverse=True)
+
+    def save(
+        self,
+        step: int,
+        state: dict[str, Any],
+        agent: Mapping[str, Tensor],
+        policy: Mapping[str, Tensor],
+        replay: ReplayBuffer,
+    ) -> Path:
+        """Write a checkpoint and remove those that are no longer needed."""
+        self._clean()
+        base = _serial(self._base) if self._base else 0
+        for path in self.all():  # damaged ones that were passed over
+            if _serial(path) > base:
+                self._remove(path)
+        serial = base + 1
+        name = f"{serial:06d}-step-{step}"
+        new = self.folder / f"{UNFINISHED}{name}"
+        new.mkdir(parents=True)
+        if self._base is not None:
+            _link_tree(self._base / "replay", new / "replay")
+        replay.save(new / "replay")
+        _save_tensors(new / "agent.safetensors", agent)
+        _save_tensors(new / "policy.safetensors", policy)
+        arrays: dict[str, np.ndarray] = {}
+        packed = pack(state, arrays)
+        (new / "state.json").write_text(json.dumps(packed, allow_nan=False))
+        with (new / "state.npz").open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        files = {path.name: _measure(path, sync=True) for path in new.iterdir() if path.is_file()}
+        content = {"format": FORMAT, "step": step, "files": files}
+        write_json(new / MANIFEST, {**content, "crc32": _checksum(content)})
+        self._base = new.rename(self.folder / name)
+        sync_folder(self.folder)
+        for old in self.all()[KEPT:]:
+            self._remove(old)
+        return self._base
+
+    def read(self, path: Path) -> Saved:
+        """Read and check all but the replay of a checkpoint."""
+        content = _read_manifest(path)
+        for name, expected in content["files"].items():
+            if not (path / name).is_file():
+                raise CheckpointError(f"{path / name} is missing")
+            if _measure(path / name) != expected:
+                raise CheckpointError(f"{path / name} has changed since it was written")
+        try:
+            with np.load(path / "state.npz", allow_pickle=False) as file:
+                arrays = dict(file)
+            state = unpack(json.loads((path / "state.json").read_text()), arrays)
+            agent, policy = (load_file(path / f"{n}.safetensors") for n in ("agent", "policy"))
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            raise CheckpointError(f"{path} cannot be read: {error}") from error
+        return Saved(path, content["step"], state, agent, policy)
+
+    def newest(self, note: Note) -> Saved:
+        """The newest checkpoint that is whole, its replay left aside."""
+        for path in self.all():
+            try:
+                return self.read(path)
+            except CheckpointError as error:
+                note(f"{error}: using the checkpoint before")
+        raise CheckpointError(f"{self.folder} has no whole checkpoint")
+
+    def resume(
+        self, directory: Path | None, rule: Rule | Mixture, note: Note
+    ) -> tuple[Saved, ReplayBuffer] | None:
+        """The newest checkpoint that is whole, replay included; None if none was ever finished.
+
+        Damaged ones are passed over. The next save takes their place.
+        """
+        found = self.all()
+        for path in found:
+            try:
+                saved = self.read(path)
+                replay = saved.load_replay(directory, rule)
+            except (CheckpointError, LoadError) as error:
+                note(f"{error}: going back to the checkpoint before")
+                continue
+            self._base = path
+            return saved, replay
+        if found:
+            raise CheckpointError(f"none of the checkpoints in {self.folder} is whole")
+        return None
+
+    def _remove(self, path: Path) -> None:
+        """Remove a checkpoint; a kill in between leaves nothing that looks like one."""
+        doomed = path.rename(self.folder / f"{UNFINISHED}{path.name}")
+        shutil.rmtree(doomed, ignore_errors=True)
+
+    def _clean(self) -> None:
+        """Remove what a killed process left unfinished."""
+        for path in self.folder.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _serial(path: Path) -> int:
+    match = _NAME.fullmatch(path.name)
+    assert match is not None
+    return int(match[1])
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    """Let `target` hold the same files as `source`; nothing where links are not possible.
+
+    A save of the buffer into `target` then finds the one before and adds rows to it. Rows that a
+    checkpoint counts on are never changed, so sharing does it no harm.
+    """
+    with suppress(OSError):
+        shutil.copytree(source, target, copy_function=_link_or_copy)
+        return
+    shutil.rmtree(target, ignore_errors=True)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    if Path(source).name == "replay.json":  # will be replaced, and is small
+        shutil.copyfile(source, target)
+    else:
+        os.link(source, target)
+
+
+def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, path)
+
+
+def _measure(path: Path, sync: bool = False) -> dict[str, int]:
+    """Size and checksum of a file, perhaps after making sure that it is on disk."""
+    crc = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            crc = zlib.crc32(block, crc)
+        if sync:
+            os.fsync(file.fileno())
+    return {"bytes": path.stat().st_size, "crc32": crc}
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads((path / MANIFEST).read_text())
+        crc = content.pop("crc32")
+        whole = crc == _checksum(content)
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise CheckpointError(f"{path} has no readable {MANIFEST}") from error
+    if not whole:
+        raise CheckpointError(f"{path / MANIFEST} has changed since it was written")
+    if content["format"] != FORMAT:
+        raise CheckpointError(f"{path} has the format {content['format']!r}, not {FORMAT!r}")
+    return content

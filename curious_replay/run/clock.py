@@ -1,0 +1,59 @@
+"""When something is due, counted in steps."""
+
+from fractions import Fraction
+
+
+class Ratio:
+    """How many updates are due: one at first, then `ratio / batch_steps` for each step.
+
+    `ratio` is the train ratio, replayed steps per step, and `batch_steps` the steps in a batch.
+    Counted in fractions, so that after any number of steps not one update is missing or too many.
+    """
+
+    def __init__(self, ratio: float, batch_steps: int) -> None:
+        self.updates_per_step = Fraction(ratio).limit_denominator(10**6) / batch_steps
+        self.start: int | None = None  # the step of the first update
+        self.done = 0
+
+    def __call__(self, step: int) -> int:
+        """Return the updates that are due at this step and count them as done."""
+        if not self.updates_per_step:
+            return 0
+        if self.start is None:
+            self.start = step
+        due = 1 + int((step - self.start) * self.updates_per_step) - self.done
+        self.done += due
+        return due
+
+    def get_state(self) -> dict[str, int | None]:
+        """First step and updates so far."""
+        return {"start": self.start, "done": self.done}
+
+    def set_state(self, state: dict[str, int | None]) -> None:
+        """Go on from `get_state()`."""
+        self.start, self.done = state["start"], int(state["done"] or 0)
+
+
+class Every:
+    """Due at the first step it is asked about, then every `every` steps; never if that is 0.
+
+    With `last=0` it is due at step `every` first. Asking changes nothing: who has done what was
+    due calls `done`, so what a stop prevented is still due afterwards.
+    """
+
+    def __init__(self, every: int, last: int | None = None) -> None:
+        self.every = every
+        self.last = last
+
+    def due(self, step: int) -> bool:
+        """Whether it is time."""
+        if not self.every:
+            return False
+        return self.last is None or step >= self.last + self.every
+
+    def done(self, step: int) -> None:
+        """Count what was due as done. Steps that come in leaps do not shift the beat."""
+        if self.last is None:
+            self.last = step
+        else:
+            self.last += (step - self.last) // self.every * self.every

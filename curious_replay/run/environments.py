@@ -1,0 +1,108 @@
+"""Environments for a run, ours and the user's own, and what one look at them tells."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from curious_replay.agents.interface import Spaces
+from curious_replay.envs import registry
+from curious_replay.envs.vector import RestartingVectorEnv
+from curious_replay.run.env_config import EnvConfig, is_own
+from curious_replay.run.own_env import Adapted, make_own
+from curious_replay.run.spaces import Actions, UnfitEnvironmentError, read_spaces
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class EnvFacts:
+    """What one look at an environment tells."""
+
+    spaces: Spaces
+    actions: Actions
+    logs: dict[str, Array]
+    """A value of each `log_*` entry of its info: dtype and shape of what is stored."""
+    can_save: bool
+    """Whether it has get_state and set_state; without them a resumed run begins a new episode."""
+    has_phases: bool
+    fps: float
+    """Steps a second in a film."""
+    camera: str | None
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes that one step takes in replay."""
+        height, width = self.spaces.image or (0, 0)
+        numbers = self.spaces.vector + self.spaces.actions + 1  # and the reward
+        return height * width * 3 + 4 * numbers + 3 + sum(a.nbytes for a in self.logs.values())
+
+
+def make_env(name: str, config: EnvConfig, parallel: int = 1) -> gymnasium.Env:
+    """One environment as an agent sees it; `parallel` of them count frames together."""
+    if is_own(name):
+        return Adapted(
+            make_own(name, config.arguments()), config.image_size, config.frames_per_step
+        )
+    arguments = config.arguments()
+    if "parallel" in registry.arguments(name):
+        arguments["parallel"] = parallel
+    return registry.make(name, **arguments)
+
+
+def make_envs(name: str, config: EnvConfig, num_envs: int) -> RestartingVectorEnv:
+    """Environments side by side, each in a process if the settings say so."""
+    make = partial(make_env, name, config, num_envs)
+    return RestartingVectorEnv([make] * num_envs, processes=config.processes)
+
+
+def look_at(name: str, config: EnvConfig) -> EnvFacts:
+    """Make one, try it, and tell what it is; whatever is wrong is said with its name."""
+    try:
+        env = make_env(name, config)
+    except UnfitEnvironmentError as error:
+        raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from None
+    try:
+        return _facts(name, env)
+    finally:
+        env.close()
+
+
+def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
+    info = _try(name, env.env if isinstance(env, Adapted) else env)
+    logs = {key: np.asarray(value) for key, value in info.items() if key.startswith("log_")}
+    for key, value in logs.items():
+        if value.dtype.kind not in "biuf":
+            raise UnfitEnvironmentError(
+                f"{name} cannot be used: info[{key!r}] is {value!r}; what is stored with a step "
+                "(log_*) must be numbers"
+            )
+    return EnvFacts(
+        spaces=read_spaces(env.observation_space, env.action_space),
+        actions=Actions.of(env.action_space),
+        logs=logs,
+        can_save=env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state"),
+        has_phases=env.has_wrapper_attr("set_phase"),
+        fps=float(env.metadata.get("render_fps") or 10),
+        camera=info.get("camera"),
+    )
+
+
+def _try(name: str, env: gymnasium.Env) -> dict[str, Any]:
+    """One reset and one step, as the environment itself is; returns the first info."""
+    observation, info = env.reset(seed=0)
+    if not env.observation_space.contains(observation):
+        raise UnfitEnvironmentError(
+            f"{name} cannot be used: the observation that reset() returns is not in its "
+            f"observation_space {env.observation_space}"
+        )
+    actions = Actions.of(env.action_space)
+    action = actions.to_env(actions.random(np.random.default_rng(0), 1))[0]
+    _, reward, *_ = env.step(action)
+    if not isinstance(reward, int | float | np.number) or not np.isfinite(reward):
+        raise UnfitEnvironmentError(
+            f"{name} cannot be used: step() returned the reward {reward!r}, not a finite number"
+        )
+    return info

@@ -1,0 +1,141 @@
+"""Updates of the agent from replay, and what becomes of those that fail.
+
+The next batch is drawn while the agent learns from the present one. The draw is always complete
+before the feedback of the present batch changes priorities, so the course of events does not
+depend on which of the two is faster. The batch that is next is part of a checkpoint.
+"""
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curious_replay.agents.interface import Agent, NonFiniteError
+from curious_replay.replay import Batch, ReplayBuffer
+
+
+class TrainingFailedError(RuntimeError):
+    """Training cannot go on; the message says why and where the evidence is."""
+
+
+class Averages:
+    """Means of named numbers since they were last taken, without those that are not finite."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, float] = {}
+        self.counts: dict[str, int] = {}
+
+    def add(self, values: Mapping[str, float]) -> None:
+        """Add one value of each."""
+        for name, value in values.items():
+            if math.isfinite(value):
+                self.sums[name] = self.sums.get(name, 0.0) + float(value)
+                self.counts[name] = self.counts.get(name, 0) + 1
+
+    def take(self) -> dict[str, float]:
+        """Return the means and begin anew."""
+        means = self.means()
+        self.sums, self.counts = {}, {}
+        return means
+
+    def means(self) -> dict[str, float]:
+        """Return the means so far."""
+        return {name: total / self.counts[name] for name, total in self.sums.items()}
+
+    def get_state(self) -> dict[str, Any]:
+        """Sums and counts."""
+        return {"sums": dict(self.sums), "counts": dict(self.counts)}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from `get_state()`."""
+        self.sums, self.counts = dict(state["sums"]), dict(state["counts"])
+
+
+class Learner:
+    """Trains `agent` from `replay`, one batch ahead."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        replay: ReplayBuffer,
+        batch_size: int,
+        *,
+        skip_nonfinite: bool,
+        nonfinite_limit: int,
+        folder: Path,
+    ) -> None:
+        self.agent, self.replay, self.batch_size = agent, replay, batch_size
+        self.skip_nonfinite, self.nonfinite_limit = skip_nonfinite, nonfinite_limit
+        self.folder = folder
+        self.averages = Averages()
+        self.updates = 0
+        self.skipped = 0
+        self.next: Batch | None = None
+        self._skipped_in_a_row = 0
+        self._thread = ThreadPoolExecutor(1, "next-batch")
+
+    def update(self) -> None:
+        """Take one gradient step and tell replay about it."""
+        batch = self.next or self.replay.sample(self.batch_size)
+        draw = self._thread.submit(self.replay.sample, self.batch_size)
+        try:
+            feedback = self.agent.update(batch)
+        except NonFiniteError as error:
+            feedback = None
+            self._fail(batch, error)
+        finally:
+            self.next = draw.result()
+        if feedback is not None:
+            self.replay.update(batch.ids, feedback.signals)
+            self.averages.add(feedback.metrics)
+            self.updates += 1
+            self._skipped_in_a_row = 0
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+    def get_state(self) -> dict[str, Any]:
+        """Counters, averages and the batch that is next."""
+        batch = self.next
+        return {
+            "averages": self.averages.get_state(),
+            "updates": self.updates,
+            "skipped": self.skipped,
+            "skipped_in_a_row": self._skipped_in_a_row,
+            "next": None
+            if batch is None
+            else {
+                "fields": dict(batch),
+                "ids": batch.ids,
+                "probabilities": batch.probabilities,
+            },
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from `get_state()`."""
+        self.averages.set_state(state["averages"])
+        self.updates, self.skipped = state["updates"], state["skipped"]
+        self._skipped_in_a_row = state["skipped_in_a_row"]
+        self.next = None if state["next"] is None else Batch(**state["next"])
+
+    def _fail(self, batch: Batch, error: NonFiniteError) -> None:
+        """Count a skipped update, or stop with the batch saved."""
+        self.skipped += 1
+        self._skipped_in_a_row += 1
+        if self.skip_nonfinite and self._skipped_in_a_row <= self.nonfinite_limit:
+            return
+        path = self.folder / f"nonfinite-update-{self.updates}.npz"
+        np.savez(path, allow_pickle=False, **batch, ids=batch.ids)
+        advice = (
+            f"{self._skipped_in_a_row} updates in a row failed (--train.nonfinite-limit "
+            f"{self.nonfinite_limit})"
+            if self.skip_nonfinite
+            else "resume with --train.nonfinite skip to pass over such batches"
+        )
+        raise TrainingFailedError(
+            f"update {self.updates}: {error.term} is not finite. The batch is in {path}; {advice}"
+        ) from error

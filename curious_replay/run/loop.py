@@ -1,0 +1,237 @@
+"""The training loop.
+
+Every round begins with what is due (metrics, evaluation, film, checkpoint), then the environments
+take a step while the agent takes the updates that the train ratio asks for. A run can be saved
+between any two updates; `owed` are those of the round that are still to come.
+"""
+
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import Any
+
+from curious_replay.agents.interface import Agent
+from curious_replay.replay import ReplayBuffer
+from curious_replay.run.checkpoint import Checkpoints, Saved
+from curious_replay.run.clock import Every, Ratio
+from curious_replay.run.config import Config
+from curious_replay.run.driver import Counters, Driver
+from curious_replay.run.environments import EnvFacts, make_envs
+from curious_replay.run.evaluation import Evaluation
+from curious_replay.run.learner import Averages, Learner
+from curious_replay.run.progress import Progress
+from curious_replay.run.record import Record
+from curious_replay.run.seeds import seed_of
+from curious_replay.run.stop import Stop
+from curious_replay.run.video import open_loop_film
+
+UNRECORDED = ("bytes", "capacity")  # of replay's numbers: the first depends on how it was loaded
+
+
+class Trainer:
+    """A run in progress."""
+
+    def __init__(
+        self,
+        config: Config,
+        facts: EnvFacts,
+        agent: Agent,
+        replay: ReplayBuffer,
+        record: Record,
+        checkpoints: Checkpoints,
+        progress: Progress,
+        stop: Stop,
+    ) -> None:
+        self.config, self.facts, self.agent, self.replay = config, facts, agent, replay
+        self.record, self.progress, self.stop = record, progress, stop
+        self.counters = Counters()
+        self.checkpoints = checkpoints
+        self.owed = 0
+        self._changed = True  # since the last save
+        self.ratio = Ratio(*config.updates_per_step)
+        self.every = {
+            "log": Every(config.train.log_every, last=0),
+            "evaluate": Every(config.eval.every, last=0),
+            "film": Every(config.record.video_every if facts.spaces.image else 0, last=0),
+            "save": Every(config.train.save_every, last=0),
+        }
+        self.episodes = Averages()
+        self._opened = ExitStack()
+        envs = make_envs(config.choice.env, config.env, config.env.num_envs)
+        self._opened.callback(envs.close)
+        self.driver = Driver(
+            envs, facts, agent, replay, self.counters, self._episode,
+            seed=config.seed, prefill=config.train.prefill,
+            frames_per_step=config.env.frames_per_step,
+        )  # fmt: skip
+        self.learner = Learner(
+            agent, replay, config.train.batch_size,
+            skip_nonfinite=config.train.nonfinite == "skip",
+            nonfinite_limit=config.train.nonfinite_limit, folder=record.folder,
+        )  # fmt: skip
+        self._opened.callback(self.learner.close)
+        self.evaluation = Evaluation(agent, config, facts)
+        self._opened.callback(self.evaluation.close)
+        self._saved_at = self._logged_at = time.monotonic()
+        self._logged = Counters()
+        self._seconds = {"policy": 0.0, "update": 0.0, "wait": 0.0, "save": 0.0}
+
+    def run(self) -> bool:
+        """Train to the end, or until asked to stop; returns whether the end was reached."""
+        self._save()  # before the first frame: from here on there is always one to resume from
+        while True:
+            if not self.owed:
+                self._do_what_is_due()
+            finished = self.counters.step >= self.config.train.steps and not self.owed
+            if self.stop or finished:
+                self._save()
+                return finished
+            if not self.owed:
+                self._send()
+            while self.owed and not self.stop:
+                self._update()
+            if self.driver.waiting:
+                self._timed("wait", self.driver.receive)
+            self.progress.show(asdict(self.counters), {})
+
+    def close(self) -> None:
+        """End all environments and threads."""
+        self._opened.close()
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a checkpoint whose replay this run was made with."""
+        state = saved.state
+        for name, value in state["counters"].items():
+            setattr(self.counters, name, value)
+        self.owed = state["owed"]
+        self.ratio.set_state(state["ratio"])
+        for name, last in state["every"].items():
+            self.every[name].last = last
+        self.episodes.set_state(state["episodes"])
+        self.agent.load_tensors(saved.agent)
+        self.driver.load_tensors(saved.policy)
+        self.driver.set_state(state["driver"])
+        self.learner.set_state(state["learner"])
+        self._logged = Counters(**state["counters"])
+        self._changed = False
+
+    def _do_what_is_due(self) -> None:
+        """Metrics, evaluation, film, checkpoint; what a stop prevents stays due."""
+        step = self.counters.step
+        for name, act in (("log", self._log), ("evaluate", self._evaluate), ("film", self._film)):
+            if not self.stop and self.every[name].due(step) and act():
+                self.every[name].done(step)
+                self._changed = True
+        minutes = (time.monotonic() - self._saved_at) / 60
+        due = self.every["save"].due(step)
+        if due:
+            self.every["save"].done(step)
+        if not self.stop and (due or 0 < self.config.train.save_minutes <= minutes):
+            self._save()
+
+    def _send(self) -> None:
+        self._changed = True
+        self._timed("policy", self.driver.send)
+        if self.counters.step >= self.config.train.prefill and self.replay.ready:
+            self.owed = self.ratio(self.counters.step)
+
+    def _update(self) -> None:
+        self._timed("update", self.learner.update)
+        self.owed -= 1
+        self.counters.update = self.learner.updates
+
+    def _episode(self, values: dict[str, Any]) -> None:
+        self.record.episode(asdict(self.counters), {"mode": "train", **values})
+        shown = {"return": values["return"], "length": values["length"]}
+        self.episodes.add(shown)
+        self.progress.show(
+            asdict(self.counters), {f"episode/{name}": value for name, value in shown.items()}
+        )
+
+    def _log(self) -> bool:
+        values = self.learner.averages.take()
+        values |= {f"episode/{name}": value for name, value in self.episodes.take().items()}
+        values |= {f"env/{n}": value for n, value in self.driver.tally.take_interval().items()}
+        stats = self.replay.stats()
+        values |= {f"replay/{n}": value for n, value in stats.items() if n not in UNRECORDED}
+        if self.learner.skipped:
+            values["skipped_updates"] = self.learner.skipped
+        counters = asdict(self.counters)
+        self.record.metrics(counters, values)
+        self.progress.show(counters, values)
+        self._log_speed(stats["bytes"])
+        return True
+
+    def _log_speed(self, replay_bytes: float) -> None:
+        """What depends on the clock, since the last such line."""
+        now, then = time.monotonic(), self._logged
+        seconds = max(now - self._logged_at, 1e-9)
+        values = {
+            f"{name}s_per_second": (getattr(self.counters, name) - getattr(then, name)) / seconds
+            for name in ("frame", "step", "update")
+        }
+        values |= {f"share/{name}": spent / seconds for name, spent in self._seconds.items()}
+        self.record.speed(asdict(self.counters), {**values, "replay_bytes": replay_bytes})
+        self._seconds = dict.fromkeys(self._seconds, 0.0)
+        self._logged_at, self._logged = now, Counters(**asdict(self.counters))
+
+    def _evaluate(self) -> bool:
+        settings, counters = self.config.eval, asdict(self.counters)
+        played = self.evaluation.run(
+            settings.episodes,
+            seed=seed_of(self.config.seed, "evaluation", self.counters.step),
+            phase=self.driver.phase,
+            film=settings.video,
+            stop=lambda: bool(self.stop),
+        )
+        if played is None:
+            return False
+        for episode in played:
+            self.record.episode(counters, {"mode": "eval", **episode.values})
+        mean = sum(episode.values["return"] for episode in played) / len(played)
+        self.progress.show(counters, {"evaluation/return": mean})
+        if played[0].pictures:
+            film = played[0].film(self.config.env.frames_per_step)
+            self.record.video("evaluation", counters, film, self.facts.fps)
+        return True
+
+    def _film(self) -> bool:
+        """What the model predicts for some windows of the batch that is next."""
+        batch = self.learner.next
+        if batch is None:
+            return False  # nothing was learned yet: later
+        settings = self.config.record
+        rows = {name: value[: settings.video_rows] for name, value in batch.items()}
+        before = self.agent.generator.get_state()  # a film must not change what is learned
+        model = self.agent.open_loop(rows, settings.video_context)
+        self.agent.generator.set_state(before)
+        film = open_loop_film(rows["image"], model, settings.video_context)
+        self.record.video("open-loop", asdict(self.counters), film, self.facts.fps)
+        return True
+
+    def _save(self) -> None:
+        """Save everything, unless that is done; changes nothing of what comes next."""
+        if not self._changed:
+            return
+        state = {
+            "counters": asdict(self.counters),
+            "owed": self.owed,
+            "ratio": self.ratio.get_state(),
+            "every": {name: every.last for name, every in self.every.items()},
+            "episodes": self.episodes.get_state(),
+            "driver": self.driver.get_state(),
+            "learner": self.learner.get_state(),
+            "record": self.record.position(),
+        }
+        began = time.monotonic()
+        self.checkpoints.save(
+            self.counters.step, state, self.agent.tensors(), self.driver.tensors(), self.replay
+        )
+        self._changed = False
+        self._saved_at = time.monotonic()
+        self._seconds["save"] += self._saved_at - began
+
+    def _timed(self, name: str, act: Any) -> None:
+        began = time.monotonic()
+        act()
+        self._seconds[name] += time.monotonic() - began

@@ -1,0 +1,119 @@
+"""A user's own environment, by Gymnasium id or as "module:Class", made fit for agents.
+
+Its picture is resized to `--env.image-size`, its numbers are put into one row in the order of their
+names, its actions are repeated.
+"""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
+from PIL import Image
+
+from curious_replay.run.spaces import Actions, Space, UnfitEnvironmentError, parts_of
+
+Array = np.ndarray
+
+
+def make_own(name: str, arguments: dict[str, Any]) -> gymnasium.Env:
+    """An environment by Gymnasium id ("CartPole-v1", "module:Id-v0") or as "module:Class"."""
+    here = str(Path.cwd())
+    if here not in sys.path:  # as `python -m` does, so that a file at hand is found
+        sys.path.insert(0, here)
+    module, _, kind = name.rpartition(":")
+    try:
+        if not module or re.search(r"-v\d+$", kind):
+            return gymnasium.make(name, **arguments)
+        made = getattr(importlib.import_module(module), kind)(**arguments)
+    except (ImportError, AttributeError, TypeError, gymnasium.error.Error) as error:
+        raise UnfitEnvironmentError(f"{type(error).__name__}: {error}") from error
+    if not isinstance(made, gymnasium.Env):
+        raise UnfitEnvironmentError(
+            f"{kind} makes a {type(made).__name__}; right would be a gymnasium.Env"
+        )
+    return made
+
+
+class Adapted(gymnasium.Wrapper):
+    """A user's environment as agents see it: {"image", "vector"}, actions repeated."""
+
+    def __init__(self, env: gymnasium.Env, image_size: int, action_repeat: int) -> None:
+        super().__init__(env)
+        self._images, self._vectors = parts_of(env.observation_space)
+        self._size, self._repeat = image_size, action_repeat
+        self._single = not isinstance(env.observation_space, spaces.Dict)
+        seen: dict[str, Space] = {}
+        if self._images:
+            seen["image"] = spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)
+        if self._vectors:
+            sizes = [int(np.prod(self._part(name).shape)) for name in self._vectors]  # type: ignore[arg-type]
+            seen["vector"] = spaces.Box(-np.inf, np.inf, (sum(sizes),), np.float32)
+        self.observation_space = spaces.Dict(seen)
+        Actions.of(env.action_space)  # refuses what cannot be used
+        self.saveable = env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")
+        self._limits = [w for w in _wrappers(env) if isinstance(w, TimeLimit)]
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        observation, info = self.env.reset(**kwargs)
+        return self._see(observation), info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Hold the action for some frames; rewards add up."""
+        total = 0.0
+        for _ in range(self._repeat):
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            total += float(reward)
+            if terminated or truncated:
+                break
+        return self._see(observation), total, bool(terminated), bool(truncated), info
+
+    def get_state(self) -> dict[str, Any]:
+        """The environment's own state, and how far its time limits are."""
+        elapsed = [limit._elapsed_steps for limit in self._limits]
+        return {"env": self.env.get_wrapper_attr("get_state")(), "elapsed": elapsed}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from `get_state()`."""
+        if self.env.spec is not None or self._limits:
+            self.env.reset()  # Gymnasium's wrappers want to have seen one
+        self.env.get_wrapper_attr("set_state")(state["env"])
+        for limit, elapsed in zip(self._limits, state["elapsed"], strict=True):
+            limit._elapsed_steps = elapsed
+
+    def _part(self, name: str) -> Space:
+        space = self.env.observation_space
+        return space.spaces[name] if isinstance(space, spaces.Dict) else space
+
+    def _see(self, observation: Any) -> dict[str, Array]:
+        parts = {"": observation} if self._single else observation
+        seen = {}
+        for name in self._images:
+            seen["image"] = _resized(np.asarray(parts[name]), self._size)
+        if self._vectors:
+            rows = [np.asarray(parts[name], np.float32).reshape(-1) for name in self._vectors]
+            seen["vector"] = np.concatenate(rows)
+        return seen
+
+
+def _wrappers(env: gymnasium.Env) -> list[gymnasium.Env]:
+    chain = [env]
+    while isinstance(chain[-1], gymnasium.Wrapper):
+        chain.append(chain[-1].env)
+    return chain
+
+
+def _resized(image: Array, size: int) -> Array:
+    """uint8 [size, size, 3] of a picture of any size, with one colour or three."""
+    image = image.reshape(*image.shape[:2], -1)
+    if image.shape[2] == 1:
+        image = image.repeat(3, axis=2)
+    if image.shape[:2] != (size, size):
+        image = np.asarray(Image.fromarray(image).resize((size, size), Image.Resampling.BOX))
+    return np.ascontiguousarray(image)

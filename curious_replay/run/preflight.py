@@ -1,0 +1,136 @@
+"""What a run will need, told before it begins; what cannot work is refused."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from curious_replay.agents.interface import Agent
+from curious_replay.replay import Mixture
+from curious_replay.run.config import Config
+from curious_replay.run.environments import EnvFacts
+
+BOOKKEEPING = 22  # bytes a step beside its fields: priority and tree (17), visits (4), end (1)
+SECOND_RULE = 17  # more of them in a mixture
+TRAINING_COPIES = 4  # parameters, gradients and two moments of Adam
+SAVED_COPIES = 3  # the same without gradients
+CHECKPOINTS = 3  # two are kept while a third is written
+
+
+class PreflightError(ValueError):
+    """The run cannot work on this machine as it is set up."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes that a run takes when its buffer is full."""
+
+    steps: int
+    step_bytes: int
+    parameters: int
+    replay_memory: int
+    agent_memory: int
+    replay_disk: int
+    agent_disk: int
+
+    @property
+    def memory(self) -> int:
+        """Of the main memory, without activations and libraries."""
+        return self.replay_memory + self.agent_memory
+
+    @property
+    def disk(self) -> int:
+        """Of the run folder's disk: checkpoints, and steps if they are kept there."""
+        return self.replay_disk + self.agent_disk
+
+    def lines(self) -> list[str]:
+        """What a person wants to know of it."""
+        return [
+            f"replay: {self.steps:,} steps of {size(self.step_bytes)}, {size(self.replay_memory)} "
+            "of memory",
+            f"agent: {self.parameters:,} parameters, {size(self.agent_memory)} of memory with its "
+            "optimisers",
+            f"disk: {size(self.disk)} with checkpoints",
+        ]
+
+
+def needs(config: Config, facts: EnvFacts, agent: Agent) -> Needs:
+    """What the run will take at most."""
+    parameters = sum(parameter.numel() for parameter in agent.parameters())
+    steps = min(config.replay.capacity, config.train.steps * 2)  # ends of episodes are stored too
+    mixed = isinstance(config.replay.rule(), Mixture)
+    bookkeeping = (BOOKKEEPING + (SECOND_RULE if mixed else 0)) * config.replay.capacity
+    fields = steps * facts.step_bytes
+    in_memory = config.replay.storage == "memory"
+    return Needs(
+        steps=steps,
+        step_bytes=facts.step_bytes,
+        parameters=parameters,
+        replay_memory=bookkeeping + (fields if in_memory else 0),
+        agent_memory=4 * parameters * TRAINING_COPIES,
+        replay_disk=fields + bookkeeping * CHECKPOINTS,
+        agent_disk=4 * parameters * SAVED_COPIES * CHECKPOINTS,
+    )
+
+
+def check(needed: Needs, folder: Path, storage: str) -> None:
+    """Refuse a run that would end for want of memory or disk."""
+    free = free_memory()
+    if free is not None and needed.memory > free:
+        advice = "choose a smaller --replay.capacity"
+        if storage == "memory" and needed.memory - needed.steps * needed.step_bytes <= free:
+            advice += " or --replay.storage disk"
+        raise PreflightError(
+            f"this run needs {size(needed.memory)} of memory: {size(needed.replay_memory)} for "
+            f"replay and {size(needed.agent_memory)} for the agent; {size(free)} are free: {advice}"
+        )
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    free_disk = shutil.disk_usage(existing).free
+    missing = needed.disk - used_disk(folder)
+    if missing > free_disk:
+        raise PreflightError(
+            f"this run needs {size(missing)} of disk in {folder} for replay and checkpoints; "
+            f"{size(free_disk)} are free: choose a smaller --replay.capacity or another --logdir"
+        )
+
+
+def used_disk(folder: Path) -> int:
+    """Bytes that a run folder takes already; files that several checkpoints share count once."""
+    seen: dict[tuple[int, int], int] = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            facts = path.stat()
+            seen[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
+    return sum(seen.values())
+
+
+def free_memory(root: Path = Path("/")) -> int | None:
+    """Bytes that this process may still take, by the machine and by its container."""
+    known = []
+    try:
+        for line in (root / "proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                known.append(int(line.split()[1]) * 1024)
+    except OSError:
+        pass
+    try:
+        group = root / "sys/fs/cgroup"
+        limit = (group / "memory.max").read_text().strip()
+        if limit != "max":
+            # Cached files count as used, but make room when it is needed.
+            facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            used = int((group / "memory.current").read_text()) - int(facts["file"])
+            known.append(int(limit) - used)
+    except (OSError, ValueError, KeyError):
+        pass
+    return min(known) if known else None
+
+
+def size(count: float) -> str:
+    """Bytes in words: 12.3 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,117 @@
+"""Settings by environment, agent and scale.
+
+    paper   the published sizes; needs a graphics card and a day
+    mini    two CPU cores, minutes
+    debug   seconds: everything runs, nothing is learned
+
+A preset is a table of what differs from the defaults, which are those of DreamerV3 on Crafter.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from curious_replay.run.agents import AGENTS
+from curious_replay.run.config import Choice, Config, EvalConfig, RecordConfig, TrainConfig
+from curious_replay.run.env_config import FAMILIES, family
+from curious_replay.run.replay_config import REPLAYS
+
+Changes = Mapping[str, Mapping[str, Any]]
+"""{group: {setting: value}}."""
+
+
+def preset(choice: Choice, seed: int = 0) -> Config:
+    """The settings that a choice of names stands for."""
+    kind = family(choice.env)
+    config = Config(
+        choice=choice,
+        seed=seed,
+        env=FAMILIES[kind](),
+        agent=AGENTS[choice.agent].config(),
+        replay=REPLAYS[choice.replay](),
+        train=TrainConfig(),
+        eval=EvalConfig(),
+        record=RecordConfig(),
+    )
+    for changes in (_environment(kind, choice.scale), PRESETS[choice.agent](kind, choice)):
+        groups = {name: replace(getattr(config, name), **c) for name, c in changes.items()}
+        config = replace(config, **groups)
+    return config
+
+
+def _environment(kind: str, scale: str) -> Changes:
+    """What the size of the world asks for, whoever the agent is."""
+    env: dict[str, Any] = {}
+    if scale != "paper":
+        env["image_size"] = 32
+        if "scale" in FAMILIES[kind].__dataclass_fields__:
+            env["scale"] = "mini"
+    if kind.startswith("toy/") or scale == "debug":
+        env["processes"] = False  # a step is cheaper than a message to a process
+    if kind == "toy/two-rooms":
+        env["length"] = 200
+    frames = {
+        "assay": 1_500_000,
+        "background": 3_000_000,
+        "constrained": 1_500_000,
+        "control": 1_000_000,
+        "toy/count": 100_000,
+        "toy/two-rooms": 100_000,
+    }
+    mini_frames = {"assay": 80_000, "background": 120_000, "constrained": 60_000, "control": 40_000}
+    repeat = getattr(FAMILIES[kind](), "frames_per_step", 1)
+    if scale == "paper":
+        train = {"steps": frames.get(kind, 1_000_000) // repeat}
+    elif scale == "mini":
+        train = {"steps": mini_frames.get(kind, 20_000) // repeat}
+    else:
+        train = {"steps": 300}
+    return {"env": env, "train": train}
+
+
+def _dreamer_v3(kind: str, choice: Choice) -> Changes:
+    """Published: XL on Crafter, S on control tasks, 512 replayed steps a step on both."""
+    simulated = kind in ("assay", "background", "constrained", "control")
+    if choice.scale == "paper":
+        # The released replay knows one environment only, so the paper ran prioritised replay with
+        # one and uniform replay, on control tasks, with four.
+        several = simulated and choice.replay == "uniform"
+        return {
+            "env": {"num_envs": 4 if several else 1},
+            "agent": {"size": "XL" if kind == "crafter" else "S"},
+            "train": {"ratio": 512.0, "batch_size": 16, "batch_length": 64, "prefill": 1100},
+            "replay": {"capacity": 1_000_000},
+            "eval": {"every": 50_000, "episodes": 5},
+            "record": {"video_every": 50_000},
+        }
+    if choice.scale == "mini":
+        return {
+            "agent": {"size": "nano", "model_lr": 3e-4, "actor_lr": 1e-4, "critic_lr": 1e-4},
+            "train": {
+                "ratio": 64.0,
+                "batch_size": 8,
+                "batch_length": 32,
+                "prefill": 500,
+                "save_every": 5000,
+            },
+            "replay": {"capacity": 100_000},
+            "eval": {"every": 5000, "episodes": 3},
+            "record": {"video_every": 5000},
+        }
+    return {
+        "agent": {"size": "debug", "imagination": 3},
+        "train": {
+            "ratio": 8.0,
+            "batch_size": 2,
+            "batch_length": 8,
+            "prefill": 40,
+            "log_every": 50,
+            "save_every": 100,
+        },
+        "replay": {"capacity": 1000},
+        "eval": {"every": 100, "max_steps": 20},
+        "record": {"video_every": 100, "video_context": 3},
+    }
+
+
+PRESETS: dict[str, Callable[[str, Choice], Changes]] = {"dreamerv3": _dreamer_v3}

@@ -1,0 +1,104 @@
+"""A run folder, read back: its settings and the agent as it was last saved."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from curious_replay.agents.interface import Agent
+from curious_replay.run.agents import AGENTS
+from curious_replay.run.checkpoint import Checkpoints
+from curious_replay.run.config import Config, Device
+from curious_replay.run.encode import write_film
+from curious_replay.run.environments import EnvFacts, look_at
+from curious_replay.run.evaluation import Episode, Evaluation
+from curious_replay.run.files import read_json
+from curious_replay.run.seeds import seed_of
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """An agent and what it was trained with."""
+
+    folder: Path
+    config: Config
+    agent: Agent
+    facts: EnvFacts
+    phase: str
+    """The phase its environment was in."""
+    step: int
+    frame: int
+
+
+def load_config(folder: str | Path) -> Config:
+    """The settings of a run."""
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no run: it has no config.json")
+    try:
+        return Config.from_json(read_json(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def pick_device(name: str) -> str:
+    """What "auto" stands for here."""
+    if name != "auto":
+        if name == "cuda" and not torch.cuda.is_available():
+            raise ValueError("--train.device cuda: torch finds no graphics card here; use cpu")
+        return name
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def make_agent(config: Config, facts: EnvFacts) -> Agent:
+    """A new agent for the environment."""
+    make = AGENTS[config.choice.agent].make
+    seed = seed_of(config.seed, "agent")
+    return make(config.agent, facts.spaces, seed, pick_device(config.train.device))
+
+
+def load_agent(
+    folder: str | Path, device: Device = "auto", note: Callable[[str], None] = warnings.warn
+) -> SavedRun:
+    """The agent of a run as it was last saved."""
+    config = load_config(folder)
+    config = replace(config, train=replace(config.train, device=device))
+    saved = Checkpoints(Path(folder) / "checkpoints").newest(note)
+    facts = look_at(config.choice.env, config.env)
+    agent = make_agent(config, facts)
+    agent.load_tensors(saved.agent)
+    counters = saved.state["counters"]
+    phase = saved.state["driver"]["shown"]["phases"][0]
+    return SavedRun(Path(folder), config, agent, facts, phase, saved.step, counters["frame"])
+
+
+def evaluate(
+    run: SavedRun,
+    episodes: int = 10,
+    *,
+    seed: int = 0,
+    phase: str | None = None,
+    video: str | Path | None = None,
+) -> list[Episode]:
+    """Play episodes in a phase (by default that of the save); the first one may be filmed."""
+    if episodes < 1:
+        raise ValueError(f"--episodes must be at least 1, got {episodes}")
+    if video is not None and Path(video).suffix != ".mp4":
+        raise ValueError(f"--video must end in .mp4, got {str(video)!r}")
+    if video is not None and run.facts.spaces.image is None:
+        raise ValueError(f"--video: {run.config.choice.env} shows no image")
+    evaluation = Evaluation(run.agent, run.config, run.facts)
+    try:
+        played = evaluation.run(
+            episodes, seed=seed, phase=phase or run.phase, film=video is not None
+        )
+    finally:
+        evaluation.close()
+    assert played is not None
+    if video is not None:
+        film = played[0].film(run.config.env.frames_per_step)
+        Path(video).parent.mkdir(parents=True, exist_ok=True)
+        write_film(film, Path(video).with_suffix(""), run.facts.fps)
+    return played

@@ -1,0 +1,121 @@
+"""What environments show at one moment, and sums over the episodes in progress."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass
+class Shown:
+    """What N environments show, and what led there; arrays [N, ...]."""
+
+    observation: dict[str, Array]
+    reward: Array
+    is_first: Array
+    is_last: Array
+    is_terminal: Array
+    logs: dict[str, Array]
+    phases: list[str]
+    achievements: dict[str, Array]
+    restarted: Array
+    """Where a worker failed in this step: the observation is the one before once more."""
+
+
+def look(
+    observation: dict[str, Array],
+    rewards: Array,
+    terminated: Array,
+    truncated: Array,
+    infos: dict[str, Any],
+    logs: dict[str, Array],
+) -> Shown:
+    """Put together what a vector environment returned; `logs` tells what is to be stored."""
+    count = len(rewards)
+    return Shown(
+        observation={name: np.asarray(value) for name, value in observation.items()},
+        reward=rewards.astype(np.float32),
+        is_first=infos["is_first"],
+        is_last=terminated | truncated,
+        is_terminal=terminated.copy(),
+        logs={name: _log(infos, name, like, count) for name, like in logs.items()},
+        phases=[str(phase) for phase in infos.get("phase", [""] * count)],
+        achievements=_counts(infos.get("achievements")),
+        restarted=infos["worker_restarted"],
+    )
+
+
+class Tally:
+    """Sums over the episodes in progress, one row for each environment."""
+
+    def __init__(self, num_envs: int, logs: dict[str, Array]) -> None:
+        self.scalars = sorted(name for name, value in logs.items() if value.ndim == 0)
+        self.returns = np.zeros(num_envs)
+        self.lengths = np.zeros(num_envs, np.int64)
+        self.sums = np.zeros((len(self.scalars), num_envs))
+        self.interval = self._nothing()
+
+    def add(self, shown: Shown) -> None:
+        """Count a step."""
+        self.returns += shown.reward
+        self.lengths += ~shown.is_first
+        self.interval["reward"] += float(shown.reward.sum())
+        for row, name in enumerate(self.scalars):
+            self.sums[row] += shown.logs[name]
+            self.interval[name.removeprefix("log_")] += float(shown.logs[name].sum())
+
+    def take_interval(self) -> dict[str, float]:
+        """Return sums over all environments since the last time, and begin anew.
+
+        They tell what happens where episodes never end.
+        """
+        taken, self.interval = self.interval, self._nothing()
+        return taken
+
+    def close(self, env: int, shown: Shown) -> dict[str, Any]:
+        """Return what the episode of an environment came to, and begin the next one."""
+        values: dict[str, Any] = {
+            "env": env,
+            "phase": shown.phases[env],
+            "return": float(self.returns[env]),
+            "length": int(self.lengths[env]),
+        }
+        for row, name in enumerate(self.scalars):
+            values[f"sum/{name.removeprefix('log_')}"] = float(self.sums[row, env])
+        for name, counts in shown.achievements.items():
+            values[f"achievement/{name}"] = int(counts[env])
+        if shown.restarted[env]:
+            values["worker_restarted"] = 1
+        self.returns[env] = self.lengths[env] = 0
+        self.sums[:, env] = 0
+        return values
+
+    def get_state(self) -> dict[str, Any]:
+        """All sums."""
+        names = ("returns", "lengths", "sums", "interval")
+        return {name: getattr(self, name) for name in names}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from `get_state()`."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def _nothing(self) -> dict[str, float]:
+        return dict.fromkeys(["reward", *(name.removeprefix("log_") for name in self.scalars)], 0.0)
+
+
+def _log(infos: dict[str, Any], name: str, like: Array, num_envs: int) -> Array:
+    """What all environments say under a log's name, [N, ...]; 0 where one says nothing."""
+    found = infos.get(name)
+    if found is None:
+        return np.zeros((num_envs, *like.shape), like.dtype)
+    return np.asarray(found).astype(like.dtype, copy=False)
+
+
+def _counts(found: Any) -> dict[str, Array]:
+    """Numbers of a dictionary in the infos, {name: [N]}; Gymnasium adds masks named _x."""
+    if not isinstance(found, dict):
+        return {}
+    return {name: np.asarray(value) for name, value in found.items() if not name.startswith("_")}

@@ -1,0 +1,151 @@
+"""Begin or resume a run: look before the start, open everything, train, close everything."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from signal import Signals
+
+import torch
+from rich.console import Console
+
+from curious_replay.agents.interface import Agent
+from curious_replay.replay import ReplayBuffer
+from curious_replay.run import preflight
+from curious_replay.run.checkpoint import Checkpoints, Saved
+from curious_replay.run.config import Config, differences
+from curious_replay.run.environments import EnvFacts, look_at
+from curious_replay.run.files import read_json, write_json
+from curious_replay.run.loop import Trainer
+from curious_replay.run.progress import Progress
+from curious_replay.run.record import Record
+from curious_replay.run.saved_run import load_config, make_agent
+from curious_replay.run.seeds import seed_of
+from curious_replay.run.stop import Stop
+
+# What may change when a run is resumed: how long it is, what is shown, where it runs.
+CHANGEABLE = (
+    "--train.steps", "--train.log-every", "--train.save-every", "--train.save-minutes",
+    "--train.nonfinite", "--train.nonfinite-limit", "--train.device", "--train.threads",
+    "--env.processes", "--env.camera", "--replay.storage", "--eval.", "--record.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call of `train` ended."""
+
+    finished: bool
+    signal: Signals | None
+    step: int
+
+
+def train(
+    config: Config, folder: str | Path, *, resume: bool = False, console: Console | None = None
+) -> Outcome:
+    """Train as `config` says, in a run folder.
+
+    With `resume` a run that is there goes on exactly where it was last saved, and one that is not
+    there begins. Raises ValueError before anything starts if it cannot work.
+    """
+    folder, console = Path(folder), console or Console()
+    exists = (folder / "config.json").exists()
+    if exists and not resume:
+        raise ValueError(f"{folder} holds a run already: add --resume, or choose another --logdir")
+    if exists:
+        _check_resumable(load_config(folder), config)
+    _prepare_torch(config)
+    facts = look_at(config.choice.env, config.env)
+    agent = make_agent(config, facts)
+    needed = preflight.needs(config, facts, agent)
+    for line in needed.lines():
+        console.print(line, highlight=False)
+    preflight.check(needed, folder, config.replay.storage)
+    with Stop() as stop:
+        return _run(config, folder, exists, facts, agent, stop, console)
+
+
+def _run(
+    config: Config,
+    folder: Path,
+    exists: bool,
+    facts: EnvFacts,
+    agent: Agent,
+    stop: Stop,
+    console: Console,
+) -> Outcome:
+    checkpoints = Checkpoints(folder / "checkpoints")
+    saved, replay = _replay(config, folder, checkpoints, console)
+    shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
+    if exists:
+        _check_camera(folder, facts)
+        record = Record.open(folder, position=saved.state["record"] if saved else {}, **shows)
+        write_json(folder / "config.json", config.to_json())
+    else:
+        record = Record.create(folder, config.to_json(), seed=config.seed, **shows)
+        record.remember(camera=facts.camera, threads=torch.get_num_threads())
+    title = f"{config.choice.env}  {config.choice.agent}  {config.choice.replay}"
+    seconds = config.record.print_seconds
+    with record, Progress(console, config.train.steps, seconds, title=title) as progress:
+        record.note = progress.note
+        trainer = Trainer(config, facts, agent, replay, record, checkpoints, progress, stop)
+        try:
+            if saved is not None:
+                trainer.restore(saved)
+                progress.note(f"resumed at step {saved.step:,}")
+                if not facts.can_save:
+                    progress.note(
+                        f"{config.choice.env} has no get_state and set_state: it begins a new "
+                        "episode, so the run is not exactly as if it had never stopped"
+                    )
+            finished = trainer.run()
+        finally:
+            trainer.close()
+    return Outcome(finished, stop.signal, trainer.counters.step)
+
+
+def _replay(
+    config: Config, folder: Path, checkpoints: Checkpoints, console: Console
+) -> tuple[Saved | None, ReplayBuffer]:
+    """The last checkpoint and its replay, or none and an empty one."""
+    directory = folder / "replay" if config.replay.storage == "disk" else None
+    rule = config.replay.rule()
+    found = checkpoints.resume(directory, rule, lambda text: console.print(text, soft_wrap=True))
+    if found is not None:
+        return found
+    return None, ReplayBuffer(
+        capacity=config.replay.capacity,
+        length=config.train.batch_length,
+        num_envs=config.env.num_envs,
+        rule=rule,
+        window=config.replay.window,
+        cross_episodes=config.replay.cross_episodes,
+        seed=seed_of(config.seed, "replay"),
+        directory=directory,
+    )
+
+
+def _check_resumable(old: Config, new: Config) -> None:
+    for name, (before, now) in differences(old, new).items():
+        if not name.startswith(CHANGEABLE):
+            raise ValueError(
+                f"{name} was {before} in this run and cannot become {now}: leave it out to resume, "
+                "or choose another --logdir"
+            )
+
+
+def _check_camera(folder: Path, facts: EnvFacts) -> None:
+    """Pictures of another camera differ, so a run must not change it."""
+    before = read_json(folder / "meta.json").get("camera")
+    if before is not None and facts.camera != before:
+        raise ValueError(
+            f"this run was seen through the camera {before}, here it would be {facts.camera}: "
+            f"add --env.camera {before}"
+        )
+
+
+def _prepare_torch(config: Config) -> None:
+    """Fix what decides how sums are rounded, so that a run can be repeated bit by bit."""
+    if config.train.threads:
+        torch.set_num_threads(config.train.threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Filling memory that is about to be written costs time and decides nothing.
+    setattr(torch.utils.deterministic, "fill_uninitialized_memory", False)  # noqa: B010

@@ -1,0 +1,10 @@
+"""`curious`, with the fake agent among the agents: python -m tests... as a script."""
+
+import sys
+
+import fake_agent  # noqa: F401  # makes the agent known
+
+from curious_replay import cli
+
+if __name__ == "__main__":
+    sys.exit(cli.main())

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from fake_agent import FakeAgent, FakeConfig
+from runs import config
+
+from curious_replay.envs.pool import Restarts
+from curious_replay.envs.toy import CountingWorld, read_count
+from curious_replay.envs.vector import RestartingVectorEnv
+from curious_replay.replay import ReplayBuffer
+from curious_replay.run.driver import Counters, Driver
+from curious_replay.run.env_config import CountConfig, SimulatedConfig, TwoRoomsConfig
+from curious_replay.run.environments import look_at, make_envs
+
+
+def drive(name, settings, rounds, prefill=0, num_envs=1, envs=None):
+    """Some rounds; returns driver, buffer and what was said of episodes."""
+    facts = look_at(name, settings)
+    agent = FakeAgent(FakeConfig(), facts.spaces, 0)
+    buffer = ReplayBuffer(1000, 2, num_envs=num_envs)
+    episodes = []
+    driver = Driver(
+        envs or make_envs(name, settings, num_envs), facts, agent, buffer, Counters(),
+        episodes.append, seed=3, prefill=prefill, frames_per_step=settings.frames_per_step,
+    )  # fmt: skip
+    for _ in range(rounds):
+        driver.send()
+        driver.receive()
+    driver.envs.close()
+    return driver, buffer, episodes
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.parametrize("prefill", [0, 1000])
+@pytest.mark.parametrize("ending", ["terminated", "truncated"])
+def test_steps_hold_what_was_seen_and_what_was_chosen_then(num_envs, prefill, ending):
+    settings = CountConfig(length=5, ending=ending, processes=False, image_size=32)
+    driver, buffer, _ = drive("toy/count", settings, 20, prefill, num_envs)
+    names = ("image", "action", "reward", "is_first", "is_last", "is_terminal", "log_step")
+    for env in range(num_envs):
+        ids = np.array([i for i in buffer.ids() if i % num_envs == env])
+        assert len(ids) == 20
+        columns = {name: buffer.read(ids, name) for name in names}
+        steps = [{name: columns[name][index] for name in names} for index in range(len(ids))]
+        for index, step in enumerate(steps):
+            count = read_count(step["image"])
+            assert count.step == index % 6  # 5 decisions, 6 observations
+            assert count.episode == index // 6
+            assert step["reward"] == count.step == step["log_step"]
+            assert step["is_first"] == (count.step == 0)
+            assert step["is_last"] == (count.step == 5)
+            assert step["is_terminal"] == (count.step == 5 and ending == "terminated")
+            if step["is_last"]:
+                assert not step["action"].any()
+            elif index + 1 < len(steps):
+                assert step["action"].sum() == 1
+                assert read_count(steps[index + 1]["image"]).action == step["action"].argmax()
+    assert driver.counters.step == num_envs * (20 - 3)  # three ends, at which nothing is decided
+    assert driver.counters.episode == 3 * num_envs
+
+
+def test_random_prefill_then_the_policy():
+    settings = CountConfig(length=50, processes=False, image_size=32)
+    _, buffer, _ = drive("toy/count", settings, 40, prefill=20)
+    actions = buffer.read(buffer.ids(), "action").argmax(-1)
+    assert len(set(actions[:20])) == 3
+    other = drive("toy/count", settings, 40, prefill=21)[1]
+    assert (other.read(other.ids(), "action").argmax(-1)[:20] == actions[:20]).all()
+
+
+def test_episodes_are_summed_up():
+    settings = CountConfig(length=5, processes=False, image_size=32)
+    _, _, episodes = drive("toy/count", settings, 20, num_envs=2)
+    assert len(episodes) == 6
+    first = episodes[0]
+    assert first["return"] == first["sum/step"] == 15
+    assert first["length"] == 5
+    assert first["phase"] == "constant"
+    assert [episode["env"] for episode in episodes[:2]] == [0, 1]
+
+
+def test_frames_are_those_of_all_environments():
+    settings = TwoRoomsConfig(length=7, processes=False, image_size=32)
+    driver, _, _ = drive("toy/two-rooms", settings, 30, num_envs=4)
+    assert driver.counters.frame == driver.counters.step == 4 * (30 - 3)
+    settings = SimulatedConfig(processes=False, image_size=32, action_repeat=3, camera="ray")
+    driver, buffer, _ = drive("control/cartpole_balance", settings, 5)
+    assert (driver.counters.step, driver.counters.frame) == (5, 15)
+    actions = buffer.read(buffer.ids(), "action")
+    assert actions.shape == (5, 1)
+    assert (np.abs(actions) <= 1).all()
+
+
+class Breaks(CountingWorld):
+    """Fails once, at its third step."""
+
+    failed = False
+
+    def step(self, action):
+        if self._step == 2 and not Breaks.failed:
+            Breaks.failed = True
+            raise RuntimeError("broken on purpose")
+        return super().step(action)
+
+
+def test_a_failed_worker_ends_its_episode():
+    Breaks.failed = False
+    settings = CountConfig(length=50, processes=False, image_size=64)
+    envs = RestartingVectorEnv(
+        [Breaks, CountingWorld], restarts=Restarts(first_pause=0), processes=False
+    )
+    _, buffer, episodes = drive("toy/count", settings, 6, num_envs=2, envs=envs)
+    (episode,) = episodes
+    assert episode["env"] == 0
+    assert episode["worker_restarted"] == 1
+    ids = np.arange(0, 12, 2)
+    assert buffer.read(ids, "is_last").tolist() == [False, False, False, True, False, False]
+    assert buffer.read(ids, "is_first").tolist() == [True, False, False, False, True, False]
+    assert not buffer.read(ids, "is_terminal").any()
+    assert buffer.read(ids + 1, "reward").tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_config_for_tests_is_small():
+    assert config().train.steps <= 200

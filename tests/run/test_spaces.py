@@ -1,0 +1,148 @@
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from own_envs import Dictionary, Saves
+from runs import config, lines, run
+
+from curious_replay.run.env_config import OwnConfig
+from curious_replay.run.environments import Adapted, UnfitEnvironmentError, look_at, make_env
+from curious_replay.run.spaces import Actions
+
+
+def test_continuous_actions_are_scaled_to_their_bounds():
+    box = spaces.Box(np.array([-2, 0], np.float32), np.array([2, 10], np.float32))
+    actions = Actions.of(box)
+    got = actions.to_env(np.array([[0.5, -1], [-7, 7], [1, 0]], np.float32))
+    assert got.tolist() == [[1, 0], [-2, 10], [2, 5]]
+    assert got.dtype == np.float32
+    assert all(box.contains(row) for row in got)
+    # facts: .5, -2, 4 become .5, -1, 1 where actions are in [-1, 1] already
+    unit = Actions.of(spaces.Box(-1, 1, (1,), np.float32))
+    assert unit.to_env(np.array([[0.5], [-2], [4]], np.float32)).ravel().tolist() == [0.5, -1, 1]
+
+
+def test_discrete_actions_are_indices_from_their_start():
+    actions = Actions.of(spaces.Discrete(3, start=-1))
+    assert actions.to_env(np.eye(3, dtype=np.float32)).tolist() == [-1, 0, 1]
+    rows = actions.random(np.random.default_rng(0), 500)
+    assert rows.shape == (500, 3)
+    assert (rows.sum(-1) == 1).all()
+    assert (rows.sum(0) > 120).all()
+
+
+def test_random_numbers_fill_the_bounds():
+    rows = Actions.of(spaces.Box(-3, 5, (2, 2))).random(np.random.default_rng(0), 500)
+    assert rows.shape == (500, 4)
+    assert rows.min() < -0.95
+    assert rows.max() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "vector"),
+    [
+        ("own_envs:Gray", (64, 64), 0),
+        ("own_envs:Colour", (64, 64), 0),
+        ("own_envs:Numbers", None, 3),
+        ("own_envs:Dictionary", (64, 64), 5),
+        ("CartPole-v1", None, 4),
+        ("Pendulum-v1", None, 3),
+    ],
+)
+def test_many_kinds_of_environments_can_be_used(name, image, vector):
+    facts = look_at(name, OwnConfig())
+    assert facts.spaces.image == image
+    assert facts.spaces.vector == vector
+
+
+def test_pictures_are_resized_and_numbers_put_in_one_row():
+    env = make_env("own_envs:Dictionary", OwnConfig(image_size=32))
+    observation, _ = env.reset(seed=0)
+    assert env.observation_space.contains(observation)
+    assert observation["image"].shape == (32, 32, 3)
+    assert observation["image"].mean() == pytest.approx(Dictionary.PICTURE.mean(), abs=1)
+    assert observation["vector"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_actions_are_repeated_and_rewards_summed():
+    env = make_env("own_envs:Numbers", OwnConfig(action_repeat=3, arguments_json='{"length": 7}'))
+    env.reset(seed=0)
+    steps = [env.step(0)[1:4] for _ in range(3)]
+    assert steps == [(3, False, False), (3, False, False), (1, True, False)]
+
+
+class Fixed(gymnasium.Env):
+    def __init__(self, observation, action):
+        self.observation_space, self.action_space = observation, action
+
+
+BOX = spaces.Box(-1, 1, (3,), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("observation", "action", "message"),
+    [
+        (spaces.Discrete(4), spaces.Discrete(2), r"observation is Discrete\(4\).*FlattenObs"),
+        (spaces.Box(0, 255, (3, 64, 64), np.uint8), spaces.Discrete(2), "transpose"),
+        (spaces.Box(0, 255, (64, 64, 4), np.uint8), spaces.Discrete(2), "1 or 3 colours"),
+        (spaces.Box(0, 1, (64, 64, 3), np.float32), spaces.Discrete(2), "must be uint8"),
+        (spaces.Dict(a=BOX, b=spaces.Text(3)), spaces.Discrete(2), "observation 'b' is Text"),
+        (
+            spaces.Dict({k: spaces.Box(0, 255, (8, 8, 3), np.uint8) for k in "ab"}),
+            spaces.Discrete(2),
+            "2 images",
+        ),
+        (spaces.Dict(), spaces.Discrete(2), "empty"),
+        (BOX, spaces.MultiDiscrete([2, 2]), "action space is MultiDiscrete"),
+        (BOX, spaces.Box(-np.inf, np.inf, (2,)), "no bounds.*RescaleAction"),
+        (BOX, spaces.Box(0, 5, (2,), np.int64), "int64 numbers"),
+    ],
+)
+def test_what_cannot_be_used_is_said_plainly(observation, action, message):
+    with pytest.raises(UnfitEnvironmentError, match=message):
+        Adapted(Fixed(observation, action), 64, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("own_envs:Missing", "cannot be used: AttributeError.*Missing"),
+        ("nowhere:Env", "cannot be used: ModuleNotFoundError"),
+        ("own_envs:NoEnvironment", "makes a NoEnvironment; right would be a gymnasium.Env"),
+        ("own_envs:Lies", "observation that reset.. returns is not in its observation_space"),
+        ("own_envs:NoReward", "returned the reward None"),
+        ("own_envs:TextLog", "log_name.*must be numbers"),
+        ("nowhere-v3", "unknown environment 'nowhere-v3'"),
+    ],
+)
+def test_what_fails_at_the_first_try_is_said_with_its_name(name, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        run(config(name), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_environment_with_a_state_is_resumed_exactly(tmp_path):
+    assert look_at("own_envs:Saves", OwnConfig()).can_save
+    whole = config("own_envs:Saves", train={"steps": 100})
+    run(whole, tmp_path / "whole")
+    run(config("own_envs:Saves", train={"steps": 50}), tmp_path / "parts")
+    run(whole, tmp_path / "parts", resume=True)
+    assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
+
+
+def test_time_limits_of_gymnasium_are_part_of_the_state():
+    env = make_env("own_envs:SavesLimited-v0", OwnConfig())
+    env.reset(seed=0)
+    for _ in range(6):
+        env.step(0)
+    other = make_env("own_envs:SavesLimited-v0", OwnConfig())
+    other.set_state(env.get_state())
+    assert [other.step(0)[3] for _ in range(4)] == [False, False, False, True]
+    assert other.unwrapped.count == 10
+    assert isinstance(other.unwrapped, Saves)
+
+
+def test_an_environment_without_a_state_begins_a_new_episode(tmp_path):
+    settings = config("CartPole-v1", train={"steps": 60})
+    run(config("CartPole-v1", train={"steps": 30}), tmp_path)
+    assert run(settings, tmp_path, resume=True).finished
