@@ -204,9 +204,8 @@ class ActorCritic(nn.Module):
         generator: torch.Generator,
     ) -> Lesson:
         """Imagine from `start` [N, ...] (`goes_on` [N] says which are no ends), and learn."""
-        # Discrete actions learn by REINFORCE, which needs no gradient through the dynamics.
+        imagined = self.imagine(model, start, generator)
         with torch.set_grad_enabled(not self.actor.discrete):
-            imagined = self.imagine(model, start, generator)
             rewards = reward(imagined)
             goes_on = torch.cat([goes_on.unsqueeze(0), model.goes_on(imagined.features[1:])])
         critic = TwoHot(self.critic(imagined.features))
@@ -218,11 +217,7 @@ class ActorCritic(nn.Module):
         scale = self.return_scale.update(returns)
 
         advantage = (returns - values[:-1]) / scale
-        # The graph of a discrete policy was not kept: once more, for all states together.
-        outputs = (
-            self.actor(imagined.features[:-1]) if self.actor.discrete else imagined.outputs[:-1]
-        )
-        policy = self.actor.policy(outputs)
+        policy = self.actor.policy(imagined.outputs[:-1])
         if isinstance(policy, OneHotPolicy):
             gain = policy.log_probability(imagined.actions[:-1]) * advantage.detach()
         else:
@@ -256,7 +251,11 @@ class ActorCritic(nn.Module):
         )
 
     def imagine(self, model: V3Model, start: State, generator: torch.Generator) -> Imagined:
-        """Act inside the model for H steps, from N states."""
+        """Act inside the model for H steps, from N states.
+
+        Discrete actions learn by REINFORCE, which needs no gradient through the dynamics: there,
+        autograd follows the actor only.
+        """
         steps, rows = self.config.imagination, len(start.deter)
         latent_noise = model.latent.noise(steps, rows, generator=generator)
         action_noise = self.actor.noise(steps + 1, rows, generator=generator)
@@ -267,5 +266,6 @@ class ActorCritic(nn.Module):
             outputs.append(self.actor(features[-1].detach()))
             actions.append(self.actor.policy(outputs[-1]).sample(action_noise[t]))
             if t < steps:
-                state = model.rssm.imagine(state, actions[-1], latent_noise[t])
+                with torch.set_grad_enabled(not self.actor.discrete):
+                    state = model.rssm.imagine(state, actions[-1], latent_noise[t])
         return Imagined(torch.stack(features), torch.stack(actions), torch.stack(outputs))
