@@ -72,7 +72,7 @@ def test_episodes_are_summed_up():
     _, _, episodes = drive("toy/count", settings, 20, num_envs=2)
     assert len(episodes) == 6
     first = episodes[0]
-    assert first["return"] == first["sum/step"] == 15
+    assert first["return"] == first["log/step"] == 15
     assert first["length"] == 5
     assert first["phase"] == "constant"
     assert [episode["env"] for episode in episodes[:2]] == [0, 1]
