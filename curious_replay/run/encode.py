@@ -4,9 +4,11 @@ import math
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -65,14 +67,7 @@ def _write_mp4(pictures: Iterator[Array], path: Path, fps: float) -> None:
         str(path),
     ]  # fmt: skip
     with tempfile.TemporaryFile() as complaints:
-        # A session of its own: Ctrl-C is for the run, which will want to finish this film.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=complaints,
-            start_new_session=True,
-        )
+        process = _start(command, complaints)
         try:
             _feed(process, chain([first], pictures))
         except BaseException:
@@ -86,14 +81,31 @@ def _write_mp4(pictures: Iterator[Array], path: Path, fps: float) -> None:
             raise EncodeError(f"ffmpeg stopped with code {process.returncode}: {said[-500:]}")
 
 
+def _start(command: list[str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
+            # Ctrl-C is for the run, which will want to finish this film.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise EncodeError(f"ffmpeg cannot be started: {error}") from error
+
+
 def _feed(process: subprocess.Popen[bytes], pictures: Iterator[Array]) -> None:
+    """Send all pictures, or as many as ffmpeg takes: if it gives up, its complaints say why."""
     assert process.stdin is not None
     try:
         for picture in pictures:
             process.stdin.write(np.ascontiguousarray(picture).data)
-        process.stdin.close()
-    except BrokenPipeError:  # ffmpeg has given up; its return code and its complaints say why
-        return
+    except BrokenPipeError:
+        pass
+    finally:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 def _checked(pictures: Iterable[Array]) -> Iterator[Array]:

@@ -83,7 +83,13 @@ def append_line(file: FileIO, content: Mapping[str, Any]) -> None:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read a file of JSON lines; a last line that a killed run could not finish is left out."""
     whole, _, _ = path.read_bytes().rpartition(b"\n")
-    return [_with_numbers(json.loads(line)) for line in whole.splitlines()]
+    lines = []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            lines.append(_with_numbers(json.loads(line)))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number} is damaged: {error}") from error
+    return lines
 
 
 def whole_lines(path: Path) -> int:

@@ -16,10 +16,10 @@ from rich.text import Text
 Counters = Mapping[str, int]
 Values = Mapping[str, float | str]
 
-REFRESH_SECONDS = 0.5
+REFRESH_SECONDS = 1.0  # drawing takes some 5 ms
 RECENT_SECONDS = 60.0  # speed and time left are judged by this much of the past
-COLUMN = 30  # characters of a name with its number
-NUMBER = 11  # characters of a number
+NARROW, WIDE = 28, 40  # characters of a name with its number
+NUMBER = 11  # characters of a number alone
 
 
 class Progress:
@@ -27,7 +27,7 @@ class Progress:
 
     Values are named "group/name"; each group has its own block. A value keeps its place once it has
     been shown, and numbers have one width, so that nothing jumps. On a terminal the display is
-    drawn at most twice a second. Elsewhere there is one line every `every_seconds` seconds.
+    drawn at most once a second. Elsewhere there is one line every `every_seconds` seconds.
     """
 
     def __init__(
@@ -101,66 +101,77 @@ class Progress:
             self.console.print(self._line(), soft_wrap=True)
 
     def _line(self) -> Text:
-        frames, steps = self._speeds()
+        speed, left = self._outlook()
         counters = "  ".join(f"{name} {value:,}" for name, value in self._counters.items())
         values = "  ".join(f"{name} {number(value)}" for name, value in self._values.items())
-        left = duration(self._left(steps))
-        return Text(
-            f"{self._share():4.0%}  {counters}  {frames:,.1f} frames/s  {left} left  {values}"
-        )
+        return Text(f"{self._share():6.1%}  {counters}  {speed} frames/s  {left} left  {values}")
 
     def _display(self) -> RenderableType:
-        frames, steps = self._speeds()
-        counters = Table.grid(expand=True)
-        cells = [(name, f"{value:,}") for name, value in self._counters.items()]
-        cells += [("frames/s", f"{frames:,.1f}" if frames else "–")]
-        for _ in cells:
-            counters.add_column(ratio=1)
-        counters.add_row(*(Text.assemble((f"{name} ", "dim"), (v, "bold")) for name, v in cells))
+        speed, left = self._outlook()
+        inner = self.console.width - 4
         times = Table.grid(expand=True, padding=(0, 1))
-        times.add_column(width=4, justify="right")
+        times.add_column(width=6, justify="right")
         times.add_column(ratio=1)
-        times.add_column(width=16, justify="right")
-        times.add_column(width=13, justify="right")
+        times.add_column(justify="right", no_wrap=True)
         times.add_row(
-            f"{self._share():.0%}",
+            f"{self._share():.1%}",
             ProgressBar(total=max(self.total_steps, 1), completed=self._counters["step"]),
-            Text.assemble(duration(self._clock() - self._began), (" elapsed", "dim")),
-            Text.assemble(duration(self._left(steps)), (" left", "dim")),
+            Text.assemble((f"{left:>8}", "bold"), (" left", "dim")),
         )
-        body = Group(times, counters, Text(""), self._blocks())
+        cells = [(name, f"{value:,}") for name, value in self._counters.items()]
+        cells += [("frames/s", speed), ("elapsed", duration(self._clock() - self._began))]
+        across = len(cells) if inner >= 20 * len(cells) else max(1, inner // 22)
+        counters = Table.grid(expand=True)
+        for _ in range(across):
+            counters.add_column(ratio=1, no_wrap=True)
+        texts = [Text.assemble((f"{name} ", "dim"), (value, "bold")) for name, value in cells]
+        for start in range(0, len(texts), across):
+            counters.add_row(*texts[start : start + across])
+        body = Group(times, counters, Text(""), self._blocks(inner))
         return Panel(body, title=self.title or None, border_style="dim", padding=(0, 1))
 
-    def _blocks(self) -> RenderableType:
-        """The groups side by side, as many as the terminal is wide."""
+    def _blocks(self, inner: int) -> RenderableType:
+        """Lay out the groups in as many columns as the terminal is wide, each where there is room.
+
+        The layout follows from the names alone, so it changes only when a new name appears.
+        """
         groups: dict[str, list[tuple[str, float | str]]] = {}
         for name, value in self._values.items():
             group, _, rest = name.rpartition("/")
             groups.setdefault(group, []).append((rest, value))
-        width = max(1, (self.console.width - 4) // (COLUMN + 2))
-        grid = Table.grid(padding=(0, 2))
-        for _ in range(width):
-            grid.add_column(width=COLUMN)
-        blocks = [_block(group, rows) for group, rows in groups.items()]
-        for start in range(0, len(blocks), width):
-            grid.add_row(*blocks[start : start + width])
+        across = max(1, min((inner + 3) // (NARROW + 3), len(groups)))
+        width = min(WIDE, (inner + 3) // across - 3)
+        columns: list[list[RenderableType]] = [[] for _ in range(across)]
+        heights = [0] * across
+        for group, rows in groups.items():
+            shortest = heights.index(min(heights))
+            if columns[shortest]:
+                columns[shortest].append(Text(""))
+            columns[shortest].append(_block(group, rows, width))
+            heights[shortest] += len(rows) + 2
+        grid = Table.grid(padding=(0, 3))
+        for _ in columns:
+            grid.add_column(width=width)
+        grid.add_row(*(Group(*column) for column in columns))
         return grid
+
+    def _outlook(self) -> tuple[str, str]:
+        """Return frames per second and the time left, as text."""
+        frames, steps = self._speeds()
+        if not steps > 0:
+            return "–", duration(None)
+        left = max(0, self.total_steps - self._counters["step"]) / steps
+        return f"{frames:,.1f}", duration(left)
 
     def _share(self) -> float:
         return min(1.0, self._counters["step"] / max(self.total_steps, 1))
 
-    def _left(self, steps_per_second: float) -> float | None:
-        """Return the seconds that are left; None if nobody knows."""
-        if steps_per_second <= 0:
-            return None
-        return max(0, self.total_steps - self._counters["step"]) / steps_per_second
 
-
-def _block(group: str, rows: list[tuple[str, float | str]]) -> RenderableType:
+def _block(group: str, rows: list[tuple[str, float | str]], width: int) -> RenderableType:
     table = Table.grid(padding=(0, 1))
-    table.add_column(width=COLUMN - NUMBER - 1, no_wrap=True)
+    table.add_column(width=width - NUMBER - 1, no_wrap=True)
     table.add_column(width=NUMBER, justify="right", no_wrap=True)
-    table.add_row(Text(group or "run", style="bold cyan"), "")
+    table.add_row(Text(group or "train", style="bold cyan"), "")
     for name, value in rows:
         table.add_row(Text(name, style="dim"), number(value))
     return table

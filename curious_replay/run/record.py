@@ -58,16 +58,17 @@ class RecordError(ValueError):
 class Record:
     """One run folder, open for writing; made by `create` or `open`."""
 
-    def __init__(self, folder: Path, lock: FileIO, position: Mapping[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, lock: FileIO, position: Mapping[str, Any], sinks: list[Sink]
+    ) -> None:
         self.folder = folder
         self.note: Callable[[str], None] = lambda text: print(text, file=sys.stderr)
         """How to tell the user something; may be replaced."""
-        self.meta: dict[str, Any] = read_json(folder / META)
         self._lock = lock
-        self._session = 1 + len(self.meta["resumes"])
+        self._session = 1 + len(read_json(folder / META)["resumes"])
         self._frame = int(position.get("frame", 0))
         self._line = int(position.get("line", 0))
-        self._sinks: list[Sink] = []
+        self._sinks = sinks
         self._gif_noted = False
         for name in ("events", "videos", "checkpoints"):
             (folder / name).mkdir(exist_ok=True)
@@ -97,11 +98,12 @@ class Record:
                     "continue that one with --resume, or choose another folder"
                 )
             write_json(folder / META, {"seed": seed, **describe(), "resumes": []})
+            sinks: list[Sink] = [_start_wandb(folder, config)] if wandb else []
             # Last, since it is what makes the folder a run: a kill before this leaves none behind.
             write_json(folder / CONFIG, config)
-            record = cls(folder, lock, {})
-            record._show(wandb, tensorboard)
-            return record
+            if tensorboard:
+                sinks.append(TensorBoard(folder / "events"))
+            return cls(folder, lock, {}, sinks)
 
     @classmethod
     def open(
@@ -121,15 +123,18 @@ class Record:
             sizes = {name: position.get("bytes", {}).get(name, 0) for name in (METRICS, EPISODES)}
             for name, size in sizes.items():  # all are judged before one is changed
                 _check(folder / name, size)
+            sinks: list[Sink] = []
+            if wandb:
+                sinks.append(_start_wandb(folder, read_json(folder / CONFIG)))
             for name, size in sizes.items():
                 cut(folder / name, size)
             cut(folder / SPEED, whole_lines(folder / SPEED))
-            record = cls(folder, lock, position)
-            resume = {**describe(), "frame": record._frame}
-            record.remember(resumes=[*record.meta["resumes"], resume])
-            record._session += 1
-            record._show(wandb, tensorboard, resumed=True)
-            return record
+            frame = int(position.get("frame", 0))
+            if tensorboard:
+                sinks.append(_continue_tensorboard(folder, frame))
+            resumes = [*read_json(folder / META)["resumes"], {**describe(), "frame": frame}]
+            _add_meta(folder, resumes=resumes)
+            return cls(folder, lock, position, sinks)
 
     def metrics(self, counters: Counters, values: Values) -> None:
         """Add a line of numbers; the same run must write the same line, so none from the clock."""
@@ -168,8 +173,7 @@ class Record:
 
     def remember(self, **values: Any) -> None:
         """Add to meta.json what was not known at the start, as the camera that is in use."""
-        self.meta.update(values)
-        write_json(self.folder / META, self.meta)
+        _add_meta(self.folder, **values)
 
     def position(self) -> dict[str, Any]:
         """Return what `open` needs to come back to this moment, after everything is on disk."""
@@ -182,11 +186,12 @@ class Record:
 
     def close(self) -> None:
         """Finish all files; a second call does nothing."""
-        sinks, self._sinks = self._sinks, []
-        for sink in sinks:
-            sink.close()
-        for file in (*self._files.values(), self._lock):
-            file.close()
+        try:
+            while self._sinks:
+                self._sinks.pop().close()
+        finally:
+            for file in (*self._files.values(), self._lock):
+                file.close()
 
     def __enter__(self) -> "Record":
         return self
@@ -211,28 +216,44 @@ class Record:
         for sink in self._sinks:
             sink.scalars(self._frame, line, _scalars(file, tail))
 
-    def _show(self, wandb: bool, tensorboard: bool, resumed: bool = False) -> None:
-        """Start what shows the run while it runs."""
-        if wandb:
-            if "wandb" not in self.meta:
-                self.remember(wandb=secrets.token_hex(8))
-            config = read_json(self.folder / CONFIG)
-            self._sinks.append(WeightsAndBiases(self.folder, config, self.meta["wandb"]))
-        if tensorboard:
-            board = TensorBoard(self.folder / "events", self._frame if resumed else None)
-            self._sinks.append(board)
-            # TensorBoard can only forget whole frames: what belongs to this one is shown again.
-            for file in (METRICS, EPISODES) if resumed else ():
-                for line in read_lines(self.folder / file):
-                    if line["frame"] == self._frame:
-                        values = {k: v for k, v in line.items() if k not in COUNTERS}
-                        board.scalars(self._frame, 0, _scalars(file, values))
+
+def _add_meta(folder: Path, **values: Any) -> None:
+    write_json(folder / META, {**read_json(folder / META), **values})
+
+
+def _start_wandb(folder: Path, config: Mapping[str, Any]) -> WeightsAndBiases:
+    """Begin a W&B run, or continue the one whose id the folder remembers."""
+    identity = read_json(folder / META).get("wandb")
+    if identity is None:
+        identity = secrets.token_hex(8)
+        _add_meta(folder, wandb=identity)
+    return WeightsAndBiases(folder, config, identity)
+
+
+def _continue_tensorboard(folder: Path, frame: int) -> TensorBoard:
+    """Let TensorBoard forget what came after the checkpoint.
+
+    It forgets whole frames only, so what belongs to the last frame is shown again. Speed has no
+    place to go back to; its points of that one frame are only in speed.jsonl.
+    """
+    board = TensorBoard(folder / "events", purge_from=frame)
+    for file in (METRICS, EPISODES):
+        for line in read_lines(folder / file) if (folder / file).exists() else ():
+            if line["frame"] == frame:
+                values = {name: line[name] for name in line if name not in COUNTERS}
+                board.scalars(frame, 0, _scalars(file, values))
+    return board
 
 
 def _scalars(file: str, values: Values) -> dict[str, float]:
-    """Return the numbers among the values, under names with a group."""
+    """Return the numbers among the values, under names with a group.
+
+    Where values have a "mode", as episodes of training and of evaluation have, each mode has its
+    own group: they are not one curve.
+    """
+    group = f"{values['mode']}_{TAGS[file]}" if "mode" in values else TAGS[file]
     return {
-        name if "/" in name else f"{TAGS[file]}/{name}": float(value)
+        name if "/" in name else f"{group}/{name}": float(value)
         for name, value in values.items()
         if not isinstance(value, str)
     }

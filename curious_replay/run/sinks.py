@@ -9,6 +9,8 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any, Protocol
 
 Scalars = Mapping[str, float]
@@ -31,55 +33,100 @@ class Sink(Protocol):
 
 
 class TensorBoard:
-    """Events of one session; TensorBoard joins the sessions of a run by their order in time.
+    """Events of one session; TensorBoard joins the sessions of a run by the names of their files.
 
-    The x-axis counts frames. TensorBoard's own thread writes. It is imported with the first number
-    (0.2 to 0.5 s), which keeps the start of a run quick. Films are left to their files: TensorBoard
-    would need them as GIFs, of which one takes longer than several updates of a small agent.
+    Those names are numbered: the usual ones go by the second, which is too coarse for a run that is
+    killed and resumed at once. The x-axis counts frames. Everything happens in a thread, including
+    the import of TensorBoard (0.2 to 0.5 s) when there is something to write; if it fails, the next
+    call says so. Films are left to their files: TensorBoard would need them as GIFs, of which one
+    takes longer to make than several updates of a small agent.
     """
 
     def __init__(self, folder: Path, purge_from: int | None = None) -> None:
         self.folder = folder
         self.purge_from = purge_from
-        self._writer: Any = None
-        self._protos: Any = None
+        self._queue: Queue[tuple[float, int, Scalars] | None] = Queue()
+        self._thread = Thread(target=self._work, name="TensorBoard", daemon=True)
+        self._error: Exception | None = None
 
     def scalars(self, frame: int, line: int, values: Scalars) -> None:
         """Write one event that holds all the numbers."""
-        if self._writer is None:
-            self._open()
-        event, summary = self._protos
-        numbers = [summary.Summary.Value(tag=tag, simple_value=v) for tag, v in values.items()]
-        self._writer.add_event(
-            event.Event(wall_time=time.time(), step=frame, summary=summary.Summary(value=numbers))
-        )
+        self._check()
+        if self._thread.ident is None:
+            self._thread.start()
+        self._queue.put((time.time(), frame, values))
 
     def film(self, frame: int, line: int, name: str, path: Path) -> None:
         """Leave the film where it is."""
 
     def flush(self) -> None:
         """Wait until all events are in the file."""
-        if self._writer is not None:
-            self._writer.flush()
+        if self._thread.ident is not None:
+            self._queue.join()
+        self._check()
 
     def close(self) -> None:
         """Finish the file."""
-        if self._writer is not None:
-            self._writer.close()
+        if self._thread.ident is not None:
+            self._queue.put(None)
+            self._thread.join()
+        self._check()
 
-    def _open(self) -> None:
-        proto = "tensorboard.compat.proto"
-        event = importlib.import_module(f"{proto}.event_pb2")
-        summary = importlib.import_module(f"{proto}.summary_pb2")
-        writer = importlib.import_module("tensorboard.summary.writer.event_file_writer")
-        self._protos = event, summary
-        self._writer = writer.EventFileWriter(str(self.folder), max_queue_size=1000, flush_secs=10)
-        if self.purge_from is not None:
+    def _check(self) -> None:
+        if self._error is not None:
+            raise RuntimeError(f"TensorBoard cannot be written: {self._error}") from self._error
+
+    def _work(self) -> None:
+        """Write what comes; after an error only take it, so that nobody waits for ever."""
+        file = None
+        for item in iter(self._queue.get, None):
+            try:
+                if self._error is None:
+                    file = file or _EventFile(self.folder, self.purge_from)
+                    file.write(*item)
+                    if self._queue.empty():
+                        file.flush()
+            except Exception as error:
+                self._error = error
+            self._queue.task_done()
+        if file is not None:
+            file.close()
+
+
+class _EventFile:
+    """The next file of events in a folder."""
+
+    def __init__(self, folder: Path, purge_from: int | None) -> None:
+        self._event = importlib.import_module("tensorboard.compat.proto.event_pb2")
+        self._summary = importlib.import_module("tensorboard.compat.proto.summary_pb2")
+        records = importlib.import_module("tensorboard.summary.writer.record_writer")
+        numbers = [int(path.suffix[1:]) for path in folder.glob("events.out.tfevents.*")]
+        path = folder / f"events.out.tfevents.{1 + max(numbers, default=0):010d}"
+        self._file = path.open("xb")
+        self._records = records.RecordWriter(self._file)
+        self._put(self._event.Event(wall_time=time.time(), file_version="brain.Event:2"))
+        if purge_from is not None:
             # Tells TensorBoard to forget what earlier sessions wrote from this frame on.
-            start = event.SessionLog(status=event.SessionLog.START)
-            self._writer.add_event(
-                event.Event(wall_time=time.time(), step=self.purge_from, session_log=start)
-            )
+            start = self._event.SessionLog(status=self._event.SessionLog.START)
+            now = time.time()
+            self._put(self._event.Event(wall_time=now, step=purge_from, session_log=start))
+
+    def write(self, wall_time: float, frame: int, values: Scalars) -> None:
+        """Add one event."""
+        numbers = [self._summary.Summary.Value(tag=k, simple_value=v) for k, v in values.items()]
+        summary = self._summary.Summary(value=numbers)
+        self._put(self._event.Event(wall_time=wall_time, step=frame, summary=summary))
+
+    def flush(self) -> None:
+        """Hand everything to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+    def _put(self, event: Any) -> None:
+        self._records.write(event.SerializeToString())
 
 
 class WeightsAndBiases:

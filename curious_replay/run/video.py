@@ -10,7 +10,7 @@ Array = np.ndarray
 Color = tuple[int, int, int]
 
 TILE = 128  # pixels that the shorter side of a picture has at least, after zooming
-MARGIN, BORDER = 8, 2  # pixels
+MARGIN, BORDER, LINE = 8, 2, 22  # pixels
 PAPER: Color = (24, 26, 30)
 INK: Color = (236, 236, 236)
 FAINT: Color = (150, 152, 158)
@@ -62,16 +62,16 @@ def _captioned(
 ) -> Iterator[Array]:
     zoom = max(1, -(-2 * TILE // min(pictures.shape[1:3])))
     height, width = zoom * pictures.shape[1], zoom * pictures.shape[2]
-    line = _even(22)
     for picture, frame, phase, total in zip(pictures, frames, phases, returns, strict=True):
-        sheet = Image.new("RGB", (_even(width), _even(height) + 2 * line), PAPER)
-        draw = ImageDraw.Draw(sheet)
-        first, second = height + line // 2, height + line + line // 2
+        caption = Image.new("RGB", (width, 2 * LINE), PAPER)
+        draw = ImageDraw.Draw(caption)
+        first, second = LINE // 2, LINE + LINE // 2
         draw.text((MARGIN, first), f"frame {frame:,}", INK, _font(14), anchor="lm")
         draw.text((width - MARGIN, first), f"return {total:.1f}", INK, _font(14), anchor="rm")
         draw.text((MARGIN, second), f"phase {phase}", FAINT, _font(14), anchor="lm")
-        whole = np.array(sheet)
+        whole = np.full((_even(height) + 2 * LINE, _even(width), 3), PAPER, np.uint8)
         whole[:height, :width] = _enlarge(picture, zoom)
+        whole[-2 * LINE :, :width] = np.asarray(caption)
         yield whole
 
 
@@ -81,7 +81,8 @@ class _Canvas:
     def __init__(self, batch: int, tile_height: int, tile_width: int) -> None:
         self.batch, self.tile_height, self.tile_width = batch, tile_height, tile_width
         self.left, self.top, self.bottom = 60, 34, 26
-        self.width = _even(self.left + batch * (tile_width + MARGIN))
+        # One narrow column still leaves room for the caption.
+        self.width = _even(max(self.left + batch * (tile_width + MARGIN), 360))
         self.height = _even(self.top + len(ROWS) * (tile_height + MARGIN) + self.bottom)
 
     def corner(self, column: int, row: int) -> tuple[int, int]:
@@ -111,7 +112,7 @@ class _Canvas:
     ) -> None:
         ahead = step + 1 - context
         word = "context" if ahead <= 0 else "prediction"
-        detail = f"step {step + 1}" if ahead <= 0 else f"step {step + 1}, {ahead} ahead"
+        detail = f"step {step + 1} of {length}" + (f", {ahead} ahead" if ahead > 0 else "")
         y = self.top // 2
         draw.text((self.left, y), word, color, _font(17), anchor="lm")
         x = self.left + draw.textlength("prediction  ", _font(17))

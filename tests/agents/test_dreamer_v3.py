@@ -9,14 +9,8 @@ from batches import make_batch
 
 from curious_replay.agents.blocks.heads import TwoHot
 from curious_replay.agents.blocks.rssm import State
-from curious_replay.agents.dreamer_v3 import (
-    ActorCritic,
-    Belief,
-    DreamerV3,
-    Imagined,
-    Lesson,
-    WorldModel,
-)
+from curious_replay.agents.dreamer import Belief, Imagined, Lesson
+from curious_replay.agents.dreamer_v3 import ActorCritic, DreamerV3, V3Model
 from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
 from curious_replay.agents.interface import NonFiniteError, Spaces
 
@@ -57,7 +51,7 @@ def count(module):
 def test_parameter_counts(size, actions, discrete, expected):
     config, spaces = DreamerV3Config(size=size), Spaces(actions, discrete)
     with torch.device("meta"):  # shapes without memory
-        model = WorldModel(config, spaces)
+        model = V3Model(config, spaces)
         behaviour = ActorCritic(config, spaces, model.features)
     assert count(model) + count(behaviour) == expected
 
@@ -149,13 +143,13 @@ def test_td_error(td):
     agent.model.reward = lambda features: ahead.view(4, 1)
     lesson = Lesson(ahead.view(1, 4), torch.tensor([[1.0, 2.0, 0.5, 4.0]]), {})
     states = State(torch.zeros(4, 16), torch.zeros(4, 16))
-    error = agent._td_error(agent._replayed(batch), states, lesson)
+    error = agent._td_error(agent.load(batch), states, lesson)
     expected = [[np.nan], [1.093993994], [-1.8], [-0.3 + 332 / 333 * 4 - 0.5]]
     np.testing.assert_allclose(error.numpy(), expected, rtol=1e-6)
 
 
 def model_losses(agent, batch, noise):
-    replayed = agent._replayed(batch)
+    replayed = agent.load(batch)
     belief = agent.model.believe(replayed, noise)
     likelihoods = agent.model.likelihood_losses(replayed, belief)
     return torch.stack([*likelihoods.values(), agent.model.kl_loss(belief)[1]])
@@ -292,6 +286,7 @@ def test_discrete_actor_follows_the_score_function():
     assert isinstance(imagined, Imagined)
     assert not imagined.features.requires_grad
     lesson = learn_without_change(agent)
+    assert imagined.outputs.requires_grad
     policy = agent.behaviour.actor.policy(agent.behaviour.actor(imagined.features[:-1]))
     chosen = (policy.log_probability(imagined.actions[:-1]) * lesson["advantage"]).sum()
     loss = -(chosen + 0.1 * (lesson["weights"] * policy.entropy).sum()) / lesson["weights"].numel()

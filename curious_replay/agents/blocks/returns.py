@@ -20,6 +20,19 @@ def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: f
     return torch.stack(returns[::-1])
 
 
+def td_errors(rewards: Tensor, discounts: Tensor, values: Tensor, is_first: Tensor) -> Tensor:
+    """Temporal-difference errors [T, B] on arriving at each step, NaN where no step led there.
+
+    rewards    [T - 1, B]  for going from step t to step t + 1
+    discounts  [T, B]      of arriving at each step
+    values     [T, B]
+    is_first   bool [T, B]
+    """
+    errors = torch.full_like(values, torch.nan)
+    errors[1:] = rewards + discounts[1:] * values[1:] - values[:-1]
+    return errors.masked_fill(is_first, torch.nan)
+
+
 def reach(goes_on: Tensor, discount: float) -> Tensor:
     """How much each state of a trajectory counts [H, ...]: 1 at first, 0 from an end on."""
     return (discount * goes_on).cumprod(0) / discount

@@ -6,14 +6,13 @@ One step:   x     = hidden layer of (stochastic part, action)
             post  = head of deter and embedding       what it believes after seeing
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import NORM_EPS, Dense, Style, output_layer
-from curious_replay.agents.blocks.latents import Categorical
 from curious_replay.agents.blocks.maths import exact
 from curious_replay.agents.blocks.shared_weight import SharedWeight
 
@@ -30,6 +29,25 @@ class State(NamedTuple):
         return torch.cat([self.deter, self.stoch], -1)
 
 
+class Latent(Protocol):
+    """A kind of stochastic state, made from what a head puts out."""
+
+    size: int  # numbers of a value
+    outputs: int  # numbers a head must put out
+
+    def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
+        """What `sample` needs for states of `shape`."""
+
+    def sample(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        """Draw a value [..., size], with gradients into the outputs."""
+
+    def mode(self, outputs: Tensor) -> Tensor:
+        """Most likely value [..., size]."""
+
+    def kl(self, left: Tensor, right: Tensor) -> Tensor:
+        """KL(left || right) in nats [...], of outputs [..., outputs]."""
+
+
 class Rssm(nn.Module):
     """See the module. `learned_start`: the state before the first step is learned, else zeros."""
 
@@ -39,7 +57,7 @@ class Rssm(nn.Module):
         actions: int,
         deter: int,
         units: int,
-        latent: Categorical,
+        latent: Latent,
         style: Style,
         *,
         learned_start: bool,

@@ -1,0 +1,247 @@
+"""What all Dreamers share: batches as tensors, acting, looking ahead, and the course of an update.
+
+First the world model studies a batch of replayed steps. Then actor and critic practise inside it,
+from each of the states it believes to have been in. Tensors are time first: T replayed steps, H
+imagined ones.
+"""
+
+from abc import abstractmethod
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from curious_replay.agents.blocks.actor import Actor
+from curious_replay.agents.blocks.maths import symlog
+from curious_replay.agents.blocks.rssm import Latent, Rssm, State
+from curious_replay.agents.interface import (
+    Agent,
+    Arrays,
+    Feedback,
+    NonFiniteError,
+    PolicyState,
+)
+
+
+class Replayed(NamedTuple):
+    """A batch on its device, time first."""
+
+    image: Tensor | None  # [T, B, H, W, 3], -0.5 to 0.5
+    vector: Tensor | None  # [T, B, V], in symlog space
+    previous_action: Tensor  # [T, B, A], the one that led here
+    reward: Tensor  # [T, B]
+    is_first: Tensor  # bool [T, B]
+    goes_on: Tensor  # [T, B]: 1 - is_terminal
+
+
+class Belief(NamedTuple):
+    """What the world model makes of a batch."""
+
+    states: State  # [T, B, ...], drawn from the posterior
+    prior: Tensor  # [T, B, ...], outputs of the head that has not seen the step
+    posterior: Tensor  # [T, B, ...], outputs of the head that has
+
+
+class Imagined(NamedTuple):
+    """Trajectories of H steps from N states, time first."""
+
+    features: Tensor  # [H + 1, N, F]
+    actions: Tensor  # [H + 1, N, A], chosen at each of the states
+    outputs: Tensor  # [H + 1, N, ...], of the actor's network
+
+
+class Study(NamedTuple):
+    """What the world model learned from a batch."""
+
+    belief: Belief
+    signals: dict[str, Tensor]  # [T, B] each: "model", "likelihood", "kl"
+    metrics: dict[str, Tensor]
+
+    @property
+    def start(self) -> State:
+        """All states of the batch, [T * B, ...], for imagination to begin from."""
+        return State(*(part.detach().flatten(0, 1) for part in self.belief.states))
+
+
+class Lesson(NamedTuple):
+    """What actor and critic met in imagination, for signals and logs."""
+
+    rewards: Tensor  # [H, N], on arriving at states 1 to H
+    values: Tensor  # [H + 1, N]
+    metrics: dict[str, Tensor]
+
+
+class WorldModel(nn.Module):
+    """Encoders, recurrent core and decoders; subclasses make them and add their heads and losses.
+
+    What is not observed has neither encoder nor decoder.
+    """
+
+    rssm: Rssm
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder: nn.Module | None = None
+        self.decoder: nn.Module | None = None
+        self.vector_encoder: nn.Module | None = None
+        self.vector_decoder: nn.Module | None = None
+
+    @property
+    def latent(self) -> Latent:
+        """The stochastic part of the state."""
+        return self.rssm.latent
+
+    @property
+    def features(self) -> int:
+        """Numbers that describe a state."""
+        return self.rssm.deter + self.latent.size
+
+    def embed(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
+        """What is seen, as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
+        parts = []
+        if image is not None and self.encoder is not None:
+            flat = self.encoder(image.flatten(0, -4))
+            parts.append(flat.reshape(*image.shape[:-3], -1))
+        if vector is not None and self.vector_encoder is not None:
+            parts.append(self.vector_encoder(vector))
+        return torch.cat(parts, -1)
+
+    def believe(self, replayed: Replayed, noise: Tensor) -> Belief:
+        """Follow the batch; `noise` [T, B, ...] is that of the latent."""
+        embedding = self.embed(replayed.image, replayed.vector)
+        states, posterior = self.rssm.observe(
+            embedding, replayed.previous_action, replayed.is_first, noise
+        )
+        return Belief(states, self.rssm.prior(states.deter), posterior)
+
+    def picture(self, features: Tensor) -> Tensor:
+        """Predicted image [..., H, W, 3], -0.5 to 0.5, of features [..., F]."""
+        if self.decoder is None:
+            raise ValueError("this world model was made without images")
+        pictures: Tensor = self.decoder(features.flatten(0, -2))
+        return pictures.reshape(*features.shape[:-1], *pictures.shape[1:])
+
+
+class Dreamer(Agent):
+    """A world model, and something that acts and learns inside it."""
+
+    model: WorldModel
+    low_precision = False
+
+    @abstractmethod
+    def study(self, replayed: Replayed) -> Study:
+        """Let the world model learn from a batch."""
+
+    @abstractmethod
+    def practise(self, replayed: Replayed, start: State) -> tuple[Lesson, Tensor]:
+        """Let actor and critic learn in imagination. Returns also the signal "td" [T, B]."""
+
+    @abstractmethod
+    def actor(self, explore: bool) -> Actor:
+        """Who acts."""
+
+    def update(self, batch: Arrays) -> Feedback:
+        """Train the world model on the batch, then actor and critic from each of its states."""
+        replayed = self.load(batch)
+        study = self.study(replayed)
+        lesson, td = self.practise(replayed, study.start)
+        return make_feedback({**study.signals, "td": td}, {**study.metrics, **lesson.metrics})
+
+    def start(self, num_envs: int) -> PolicyState:
+        """State of the model and the action that led to it, [num_envs, ...] each."""
+        with torch.no_grad():
+            deter, stoch = self.model.rssm.start(num_envs)
+        action = torch.zeros(num_envs, self.spaces.actions, device=self.device)
+        return {"deter": deter.clone(), "stoch": stoch.clone(), "action": action}
+
+    @torch.no_grad()
+    def act(
+        self, state: PolicyState, observation: Arrays, generator: torch.Generator, explore: bool
+    ) -> tuple[np.ndarray, PolicyState]:
+        """See `Agent.act`."""
+        rows = len(observation["is_first"])
+        is_first = torch.from_numpy(observation["is_first"]).to(self.device)
+        noise = self.model.latent.noise(rows, generator=generator).to(self.device)
+        with self.precision():
+            embedding = self.model.embed(*self.observed(observation))
+            states, _ = self.model.rssm.observe(
+                embedding.unsqueeze(0),
+                state["action"].unsqueeze(0),
+                is_first.unsqueeze(0),
+                noise.unsqueeze(0),
+                State(state["deter"], state["stoch"]),
+            )
+            latest = State(states.deter[0], states.stoch[0])
+            actor = self.actor(explore)
+            policy = actor.policy(actor(latest.feature))
+        chances = actor.noise(rows, generator=generator).to(self.device)
+        action = policy.sample(chances).clamp(-1, 1)
+        return to_numpy(action), {"deter": latest.deter, "stoch": latest.stoch, "action": action}
+
+    @torch.no_grad()
+    def open_loop(self, batch: Arrays, context: int) -> np.ndarray:
+        """See `Agent.open_loop`; has its own generator, so that nothing else is disturbed."""
+        replayed = self.load(batch)
+        generator = torch.Generator(self.device).manual_seed(0)
+        noise = self.model.latent.noise(*replayed.reward.shape, generator=generator)
+        seen = self.load({name: array[:, :context] for name, array in batch.items()})
+        states = self.model.believe(seen, noise[:context]).states
+        features = [*states.feature]
+        state = State(states.deter[-1], states.stoch[-1])
+        for t in range(context, len(noise)):
+            state = self.model.rssm.imagine(state, replayed.previous_action[t], noise[t])
+            features.append(state.feature)
+        picture = self.model.picture(torch.stack(features)) + 0.5
+        return to_numpy((picture.clamp(0, 1) * 255).round().transpose(0, 1)).astype(np.uint8)
+
+    def load(self, batch: Arrays) -> Replayed:
+        """Arrays [B, T, ...] of replay as tensors [T, B, ...] on the device."""
+        flipped = {name: np.ascontiguousarray(x.swapaxes(0, 1)) for name, x in batch.items()}
+        action = self._load(flipped["action"])
+        return Replayed(
+            *self.observed(flipped),
+            previous_action=torch.cat([torch.zeros_like(action[:1]), action[:-1]]),
+            reward=self._load(flipped["reward"]),
+            is_first=self._load(flipped["is_first"]).bool(),
+            goes_on=1 - self._load(flipped["is_terminal"]),
+        )
+
+    def observed(self, fields: Arrays) -> tuple[Tensor | None, Tensor | None]:
+        """Image and vector as the networks want them, [..., H, W, 3] and [..., V]."""
+        image = vector = None
+        if self.spaces.image is not None:
+            image = self._load(fields["image"]) / 255 - 0.5
+        if self.spaces.vector:
+            vector = symlog(self._load(fields["vector"]))
+        return image, vector
+
+    def _load(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array).to(self.device).float()
+
+    def precision(self) -> AbstractContextManager[None]:
+        """Arithmetic of the networks: single precision, or half where `low_precision` is set."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.low_precision)
+
+
+def make_feedback(signals: dict[str, Tensor], metrics: dict[str, Tensor]) -> Feedback:
+    """Bring signals [T, B] and metrics to the host, as [B, T] and numbers."""
+    values = torch.stack([*metrics.values()]).tolist()
+    return Feedback(
+        {name: to_numpy(signal.T) for name, signal in signals.items()},
+        dict(zip(metrics, values, strict=True)),
+    )
+
+
+def check_finite(where: str, terms: dict[str, Tensor]) -> None:
+    """Name the first of the terms that is not finite."""
+    finite = torch.stack([torch.isfinite(term).all() for term in terms.values()]).tolist()
+    for name, fine in zip(terms, finite, strict=True):
+        if not fine:
+            raise NonFiniteError(f"{where}/{name}")
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray:
+    """Copy to the host as float32."""
+    return tensor.detach().float().cpu().numpy()
