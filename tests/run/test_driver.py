@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from fake_agent import FakeAgent, FakeConfig
-from runs import config
 
 from curious_replay.envs.pool import Restarts
 from curious_replay.envs.toy import CountingWorld, read_count
@@ -117,7 +116,3 @@ def test_a_failed_worker_ends_its_episode():
     assert buffer.read(ids, "is_first").tolist() == [True, False, False, False, True, False]
     assert not buffer.read(ids, "is_terminal").any()
     assert buffer.read(ids + 1, "reward").tolist() == [0, 1, 2, 3, 4, 5]
-
-
-def test_the_config_for_tests_is_small():
-    assert config().train.steps <= 200

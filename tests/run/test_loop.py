@@ -9,7 +9,6 @@ import pytest
 from fake_agent import FakeAgent
 from runs import config, lines, run
 
-from curious_replay.run import loop
 from curious_replay.run.files import read_lines
 from curious_replay.run.learner import Averages, Learner, TrainingFailedError
 from curious_replay.run.stop import Stop
@@ -261,8 +260,3 @@ def test_the_run_folder_says_what_was_run(tmp_path):
         json.dumps(settings.to_json())
     )
     assert json.loads((tmp_path / "meta.json").read_text())["seed"] == 0
-
-
-def test_the_loop_is_short():
-    with open(loop.__file__) as file:
-        assert len(file.readlines()) < 300
