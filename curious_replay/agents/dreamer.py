@@ -5,7 +5,8 @@ from each of the states it believes to have been in. Tensors are time first: T r
 imagined ones.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -14,7 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from curious_replay.agents.blocks.actor import Actor
+from curious_replay.agents.blocks.convs import Decoder, Encoder
+from curious_replay.agents.blocks.dense import Style, hidden_layers, mlp
 from curious_replay.agents.blocks.maths import symlog
+from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.rssm import Latent, Rssm, State
 from curious_replay.agents.interface import (
     Agent,
@@ -22,6 +26,7 @@ from curious_replay.agents.interface import (
     Feedback,
     NonFiniteError,
     PolicyState,
+    Spaces,
 )
 
 
@@ -29,7 +34,7 @@ class Replayed(NamedTuple):
     """A batch on its device, time first."""
 
     image: Tensor | None  # [T, B, H, W, 3], -0.5 to 0.5
-    vector: Tensor | None  # [T, B, V], in symlog space
+    vector: Tensor | None  # [T, B, V], as `scale_vector` makes them
     previous_action: Tensor  # [T, B, A], the one that led here
     reward: Tensor  # [T, B]
     is_first: Tensor  # bool [T, B]
@@ -68,9 +73,13 @@ class Study(NamedTuple):
 class Lesson(NamedTuple):
     """What actor and critic met in imagination, for signals and logs."""
 
-    rewards: Tensor  # [H, N], on arriving at states 1 to H
+    rewards: Tensor  # [H, N], of states 1 to H (DreamerV3) or 0 to H - 1 (DreamerV2)
     values: Tensor  # [H + 1, N]
     metrics: dict[str, Tensor]
+
+
+Reward = Callable[[Imagined], Tensor]
+"""What an actor strives for: numbers of imagined states, [H, N], or [H + 1, N] of all of them."""
 
 
 class WorldModel(nn.Module):
@@ -87,6 +96,31 @@ class WorldModel(nn.Module):
         self.decoder: nn.Module | None = None
         self.vector_encoder: nn.Module | None = None
         self.vector_decoder: nn.Module | None = None
+
+    def make_observers(
+        self,
+        spaces: Spaces,
+        features: int,
+        depth: int,
+        vector_layers: int,
+        vector_units: int,
+        style: Style,
+        *,
+        valid: bool = False,
+    ) -> int:
+        """Make encoders and decoders of what is observed; returns the size of the embedding."""
+        embedding = 0
+        if spaces.image is not None:
+            pixels = spaces.image[0]
+            self.encoder = Encoder(pixels, depth, style, valid=valid)
+            self.decoder = Decoder(features, pixels, depth, style, valid=valid)
+            embedding += self.encoder.size
+        if spaces.vector:
+            hidden = (vector_layers, vector_units)
+            self.vector_encoder = hidden_layers(spaces.vector, *hidden, style)
+            self.vector_decoder = mlp(features, *hidden, spaces.vector, style)
+            embedding += vector_units
+        return embedding
 
     @property
     def latent(self) -> Latent:
@@ -124,23 +158,65 @@ class WorldModel(nn.Module):
         return pictures.reshape(*features.shape[:-1], *pictures.shape[1:])
 
 
+class Behaviour(nn.Module, ABC):
+    """An actor and what judges it; subclasses say how they learn from what they imagine."""
+
+    actor: Actor
+
+    def __init__(self, imagination: int) -> None:
+        super().__init__()
+        self.imagination = imagination
+
+    @abstractmethod
+    def make_optimisers(self, prefix: str = "") -> dict[str, Optimiser]:
+        """One for the actor, one for the critic, by names that begin with `prefix`."""
+
+    def imagine(self, model: WorldModel, start: State, generator: torch.Generator) -> Imagined:
+        """Act inside the model for H steps, from N states."""
+        steps, rows = self.imagination, len(start.deter)
+        latent_noise = model.latent.noise(steps, rows, generator=generator)
+        action_noise = self.actor.noise(steps + 1, rows, generator=generator)
+        state = start
+        features, actions, outputs = [], [], []
+        for t in range(steps + 1):
+            features.append(state.feature)
+            outputs.append(self.actor(features[-1].detach()))
+            actions.append(self.actor.policy(outputs[-1]).sample(action_noise[t]))
+            if t < steps:
+                state = model.rssm.imagine(state, actions[-1], latent_noise[t])
+        return Imagined(torch.stack(features), torch.stack(actions), torch.stack(outputs))
+
+
 class Dreamer(Agent):
     """A world model, and something that acts and learns inside it."""
 
     model: WorldModel
+    behaviour: Behaviour
     low_precision = False
+    samples_always = True
+    """Whether actions are drawn also where the policy is evaluated; else the likeliest is taken."""
+
+    @abstractmethod
+    def make_behaviour(self) -> Behaviour:
+        """Make an actor and critic such as this agent's own, with new weights."""
 
     @abstractmethod
     def study(self, replayed: Replayed) -> Study:
         """Let the world model learn from a batch."""
 
     @abstractmethod
-    def practise(self, replayed: Replayed, start: State) -> tuple[Lesson, Tensor]:
-        """Let actor and critic learn in imagination. Returns also the signal "td" [T, B]."""
+    def practise(
+        self,
+        replayed: Replayed,
+        start: State,
+        behaviour: Behaviour | None = None,
+        reward: Reward | None = None,
+    ) -> tuple[Lesson, Tensor]:
+        """Let actor and critic learn in imagination. Returns also the signal "td" [T, B].
 
-    @abstractmethod
-    def actor(self, explore: bool) -> Actor:
-        """Who acts."""
+        By default these are the agent's own, and strive for the rewards that its model predicts;
+        another `reward` gives numbers [H + 1, N] of all imagined states.
+        """
 
     def update(self, batch: Arrays) -> Feedback:
         """Train the world model on the batch, then actor and critic from each of its states."""
@@ -149,6 +225,28 @@ class Dreamer(Agent):
         lesson, td = self.practise(replayed, study.start)
         return make_feedback({**study.signals, "td": td}, {**study.metrics, **lesson.metrics})
 
+    def fit(
+        self,
+        belief: Belief,
+        likelihoods: dict[str, Tensor],
+        kl: Tensor,
+        model: Tensor,
+        loss: Tensor,
+    ) -> Study:
+        """Reduce the world model's `loss`, a scalar, and say what it was made of.
+
+        likelihoods  [T, B]  loss of each head
+        kl           [T, B]  how far apart expectation and belief are
+        model        [T, B]  the signal of that name: all of what a step cost
+        """
+        check_finite("model", {**likelihoods, "kl": kl})
+        norm = self.optimisers["model_adam"].step(loss)
+        check_finite("model", {"gradient": norm})
+        metrics = {f"model/{name}": value.mean() for name, value in likelihoods.items()}
+        metrics |= {"model/kl": kl.mean(), "model/loss": loss.detach(), "model/gradient": norm}
+        likelihood = torch.stack([*likelihoods.values()]).sum(0)
+        return Study(belief, {"model": model, "likelihood": likelihood, "kl": kl}, metrics)
+
     def start(self, num_envs: int) -> PolicyState:
         """State of the model and the action that led to it, [num_envs, ...] each."""
         with torch.no_grad():
@@ -156,11 +254,23 @@ class Dreamer(Agent):
         action = torch.zeros(num_envs, self.spaces.actions, device=self.device)
         return {"deter": deter.clone(), "stoch": stoch.clone(), "action": action}
 
-    @torch.no_grad()
     def act(
         self, state: PolicyState, observation: Arrays, generator: torch.Generator, explore: bool
     ) -> tuple[np.ndarray, PolicyState]:
         """See `Agent.act`."""
+        sample = explore or self.samples_always
+        return self.act_as(self.behaviour.actor, state, observation, generator, sample)
+
+    @torch.no_grad()
+    def act_as(
+        self,
+        actor: Actor,
+        state: PolicyState,
+        observation: Arrays,
+        generator: torch.Generator,
+        sample: bool,
+    ) -> tuple[np.ndarray, PolicyState]:
+        """Let `actor` choose: draw from its policy, or take the likeliest action."""
         rows = len(observation["is_first"])
         is_first = torch.from_numpy(observation["is_first"]).to(self.device)
         noise = self.model.latent.noise(rows, generator=generator).to(self.device)
@@ -174,10 +284,9 @@ class Dreamer(Agent):
                 State(state["deter"], state["stoch"]),
             )
             latest = State(states.deter[0], states.stoch[0])
-            actor = self.actor(explore)
             policy = actor.policy(actor(latest.feature))
         chances = actor.noise(rows, generator=generator).to(self.device)
-        action = policy.sample(chances).clamp(-1, 1)
+        action = (policy.sample(chances) if sample else policy.mode).clamp(-1, 1)
         return to_numpy(action), {"deter": latest.deter, "stoch": latest.stoch, "action": action}
 
     @torch.no_grad()
@@ -214,8 +323,12 @@ class Dreamer(Agent):
         if self.spaces.image is not None:
             image = self._load(fields["image"]) / 255 - 0.5
         if self.spaces.vector:
-            vector = symlog(self._load(fields["vector"]))
+            vector = self.scale_vector(self._load(fields["vector"]))
         return image, vector
+
+    def scale_vector(self, vector: Tensor) -> Tensor:
+        """Observed numbers as the networks want them."""
+        return symlog(vector)
 
     def _load(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device).float()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from curious_replay.agents.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.dreamer_v3_config import DreamerV3Config
 from curious_replay.agents.interface import Agent, Spaces
 from curious_replay.run.settings import within
 

@@ -11,6 +11,7 @@ from curious_replay.agents.blocks.latents import (
     draw_one_hot,
     log_mix_uniform,
     mix_uniform,
+    straight_through,
 )
 from curious_replay.agents.blocks.maths import exact
 
@@ -86,8 +87,8 @@ class TruncatedPolicy:
         below = torch.special.ndtr(self.low.double())
         inside = torch.special.ndtr(self.high.double()) - below
         place = (below + noise * inside).clamp(CUT, 1 - CUT)
-        drawn = (self.centre + self.std * torch.special.ndtri(place)).to(self.centre.dtype)
-        return drawn + (drawn.clamp(BORDER - 1, 1 - BORDER) - drawn).detach()
+        drawn: Tensor = (self.centre + self.std * torch.special.ndtri(place)).to(self.centre.dtype)
+        return straight_through(drawn.detach().clamp(BORDER - 1, 1 - BORDER), drawn)
 
     @property
     def mode(self) -> Tensor:
@@ -97,10 +98,11 @@ class TruncatedPolicy:
     @property
     def entropy(self) -> Tensor:
         """In nats, [...], summed over dimensions."""
-        inside = torch.special.ndtr(self.high) - torch.special.ndtr(self.low)
+        inside: Tensor = torch.special.ndtr(self.high) - torch.special.ndtr(self.low)
         lost = (self.low * _density(self.low) - self.high * _density(self.high)) / (2 * inside)
         whole = 0.5 * math.log(2 * math.pi * math.e)
-        return (whole + (self.std * inside).log() + lost).sum(-1)
+        entropy: Tensor = (whole + (self.std * inside).log() + lost).sum(-1)
+        return entropy
 
 
 def _density(x: Tensor) -> Tensor:

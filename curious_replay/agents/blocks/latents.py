@@ -30,11 +30,11 @@ def draw_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
     return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
 
 
-def straight_through(one_hot: Tensor, probabilities: Tensor) -> Tensor:
-    """`one_hot` forwards, gradient of `probabilities` backwards."""
-    if not probabilities.requires_grad:
-        return one_hot
-    return one_hot + (probabilities - probabilities.detach())
+def straight_through(value: Tensor, smooth: Tensor) -> Tensor:
+    """`value` forwards, gradient of `smooth` backwards."""
+    if not smooth.requires_grad:
+        return value
+    return value + (smooth - smooth.detach())
 
 
 def bounded_std(raw: Tensor) -> Tensor:

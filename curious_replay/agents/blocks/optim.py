@@ -41,20 +41,21 @@ class Optimiser:
             parameter.grad = gradient
         norm = nn.utils.clip_grad_norm_(parameters, self.clip)
         if torch.isfinite(norm):
-            self._prepare(parameters)
+            self._prepare()
             self.adam.step()
         self.adam.zero_grad(set_to_none=True)
         return norm
 
     @torch.no_grad()
-    def _prepare(self, parameters: list[nn.Parameter]) -> None:
+    def _prepare(self) -> None:
         """Shrink the parameters, and choose the epsilon of this step."""
         if self.decay:
-            torch._foreach_mul_(parameters, 1 - self.decay)
+            torch._foreach_mul_([*self.parameters.values()], 1 - self.decay)
         if self.raw_epsilon:
             # Adam divides the root by this before it adds its epsilon.
             group = self.adam.param_groups[0]
-            done = self.adam.state.get(parameters[0], {}).get("step", 0)
+            first = next(iter(self.parameters.values()))
+            done = self.adam.state.get(first, {}).get("step", 0)
             group["eps"] = self.eps / math.sqrt(1 - group["betas"][1] ** (int(done) + 1))
 
     def tensors(self) -> dict[str, Tensor]:

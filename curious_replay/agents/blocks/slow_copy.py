@@ -30,7 +30,7 @@ class SlowCopy(nn.Module):
 
 
 class TargetCopy(SlowCopy):
-    """A copy of another network that is made again at every `every`-th `follow`, at the first too."""
+    """A copy of another network, made again at the first `follow` and every `every`-th after."""
 
     def __init__(self, network: nn.Module, every: int) -> None:
         super().__init__(network, fraction=1.0)
@@ -41,4 +41,4 @@ class TargetCopy(SlowCopy):
         """Copy the parameters of `network` if it is time."""
         if self.updates % self.every == 0:
             super().follow(network)
-        self.updates += 1
+        self.updates.add_(1)
