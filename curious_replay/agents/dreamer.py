@@ -89,6 +89,8 @@ class WorldModel(nn.Module):
     """
 
     rssm: Rssm
+    head_shape: tuple[int, int, Style]
+    """Hidden layers of a head, their width, and how they look."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -136,6 +136,7 @@ class V2Model(WorldModel):
         if size.classes:
             latent = Categorical(size.latents, size.classes, unimix=0.0)
         features = size.deter + latent.size
+        self.head_shape = (size.layers, size.units, style)
         embedding = self.make_observers(
             spaces, features, size.depth, size.layers, size.units, style, valid=True
         )

@@ -117,6 +117,7 @@ class V3Model(WorldModel):
         size, style = SIZES[config.size], DREAMER_V3
         latent = Categorical(size.latents, size.classes, config.unimix)
         features = size.deter + latent.size
+        self.head_shape = (size.layers, size.units, style)
         embedding = self.make_observers(
             spaces, features, size.depth, size.vector_layers, size.vector_units, style
         )
