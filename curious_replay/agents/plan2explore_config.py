@@ -16,7 +16,7 @@ class EnsembleConfig:
     members: int = 10
     """Models in the ensemble; each has the layers of a head of its Dreamer."""
     loss: Literal["normal", "squared"] = "normal"
-    """Negative log-likelihood under unit variance, or the sum of squares, which is twice as steep."""
+    """Negative log-likelihood under unit variance, or the sum of squares: twice as steep."""
     lr: float = 3e-4
     eps: float = 1e-5
     """Epsilon of Adam."""
