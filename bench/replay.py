@@ -23,6 +23,9 @@ from curious_replay.replay import Curious, ReplayBuffer
 Made = TypeVar("Made")
 OURS = "curious"
 BATCH = WINDOWS * LENGTH
+TREE_WORKS = ("sample 16", "sample 1024", "set 1024", "set 16 runs")
+BUFFER_WORKS = ("sample 16x64", "update 1024", "add")
+GROWTH = "sample + update"
 
 
 def available(
@@ -71,9 +74,11 @@ def race(
     works: Mapping[str, Callable[[Any], Callable[[], object]]],
     options: argparse.Namespace,
 ) -> dict[str, dict[str, float]]:
-    """Rates of every contestant for every work."""
+    """Rates of every contestant for every work that is wanted."""
     results: dict[str, dict[str, float]] = {name: {} for name in contestants}
     for work, prepare in works.items():
+        if work not in options.only:
+            continue
         turns = {name: prepare(c) for name, c in contestants.items()}
         for name, rate in timing.rates(turns, options.rounds, options.seconds).items():
             results[name][work] = rate
@@ -104,7 +109,7 @@ def growth(sizes: tuple[int, int], options: argparse.Namespace) -> dict[str, dic
     def sample_and_update(buffer: ReplayBuffer) -> None:
         buffer.update(buffer.sample(WINDOWS).ids, {"model": losses})
 
-    return race(buffers, {"sample + update": lambda b: partial(sample_and_update, b)}, options)
+    return race(buffers, {GROWTH: lambda b: partial(sample_and_update, b)}, options)
 
 
 def main() -> None:
@@ -117,22 +122,31 @@ def main() -> None:
     parser.add_argument(
         "--capacities", type=int, nargs="+", default=[10**4, 10**5, 10**6, 10**7], metavar="LEAVES"
     )
+    works = [*TREE_WORKS, *BUFFER_WORKS, GROWTH]
+    parser.add_argument("--only", nargs="+", choices=works, default=works, metavar="WORK",
+                        help=f"of {', '.join(works)}")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON")
     options = parser.parse_args()
 
-    results: dict[str, Any] = {"tree": {}}
-    for capacity in options.capacities:
-        rows = tree_rates(capacity, options)
-        results["tree"][str(capacity)] = rows
-        print(timing.table(f"Priority tree, {capacity:,} leaves", rows, OURS), flush=True)
-    results["buffer"] = buffer_rates(options)
-    title = f"Buffer of {options.steps:,} steps with 64x64x3 images"
-    print(timing.table(title, results["buffer"], OURS), flush=True)
-    large = 10 * options.steps
-    results["growth"] = growth((options.steps, large), options)
-    small, big = (row["sample + update"] for row in results["growth"].values())
-    print(f"Sampling and updating {large:,} steps takes {small / big:.2f}x the time of ", end="")
-    print(f"{options.steps:,} steps\n")
+    results: dict[str, Any] = {}
+    if set(options.only) & set(TREE_WORKS):
+        results["tree"] = {}
+        for capacity in options.capacities:
+            rows = tree_rates(capacity, options)
+            results["tree"][str(capacity)] = rows
+            print(timing.table(f"Priority tree, {capacity:,} leaves", rows, OURS), flush=True)
+    if set(options.only) & set(BUFFER_WORKS):
+        results["buffer"] = buffer_rates(options)
+        title = f"Buffer of {options.steps:,} steps with 64x64x3 images"
+        print(timing.table(title, results["buffer"], OURS), flush=True)
+    if GROWTH in options.only:
+        large = 10 * options.steps
+        results["growth"] = growth((options.steps, large), options)
+        small, big = (row[GROWTH] for row in results["growth"].values())
+        print(
+            f"Sampling and updating {large:,} steps takes {small / big:.2f}x the time of ", end=""
+        )
+        print(f"{options.steps:,} steps\n")
     timing.write(options.out / "replay.json", results)
     print(f"written to {options.out / 'replay.json'}")
 

@@ -39,3 +39,12 @@ def test_without_peers_only_ours_is_timed(tmp_path):
     results = json.loads((tmp_path / "replay.json").read_text())
     assert set(results["tree"]["100"]) == {"curious"}
     assert set(results["buffer"]) == {"curious", "limit: NumPy copy"}
+
+
+def test_only_the_wanted_works_are_timed(tmp_path):
+    quick = ["--rounds", 1, "--seconds", 0.001, "--steps", 300, "--capacities", 100]
+    run("replay.py", *quick, "--only", "set 16 runs", "add", "--out", tmp_path)
+    results = json.loads((tmp_path / "replay.json").read_text())
+    assert set(results) == {"machine", "tree", "buffer"}
+    assert set(results["tree"]["100"]["curious"]) == {"set 16 runs"}
+    assert results["buffer"]["curious"].keys() == {"add"}

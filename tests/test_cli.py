@@ -45,7 +45,7 @@ def test_envs_lists_each_name_on_one_line(arguments, capsys):
 def test_envs_lists_those_with_a_tag(capsys):
     assert cli.main(["envs", "list", "--tag", "toy"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert listed == ["toy/count", "toy/two-rooms"]
+    assert listed == ["toy/count", "toy/two-rooms", "toy/mirror"]
     assert cli.main(["envs", "list", "--tag", "tiny"]) == 2
     assert "no environment has the tag 'tiny'; tags are assay" in capsys.readouterr().err
 

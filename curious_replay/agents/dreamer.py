@@ -174,7 +174,11 @@ class Behaviour(nn.Module, ABC):
         """One for the actor, one for the critic, by names that begin with `prefix`."""
 
     def imagine(self, model: WorldModel, start: State, generator: torch.Generator) -> Imagined:
-        """Act inside the model for H steps, from N states."""
+        """Act inside the model for H steps, from N states.
+
+        Discrete actions learn by REINFORCE, which needs no gradient through the dynamics: there,
+        autograd follows the actor only.
+        """
         steps, rows = self.imagination, len(start.deter)
         latent_noise = model.latent.noise(steps, rows, generator=generator)
         action_noise = self.actor.noise(steps + 1, rows, generator=generator)
@@ -185,7 +189,8 @@ class Behaviour(nn.Module, ABC):
             outputs.append(self.actor(features[-1].detach()))
             actions.append(self.actor.policy(outputs[-1]).sample(action_noise[t]))
             if t < steps:
-                state = model.rssm.imagine(state, actions[-1], latent_noise[t])
+                with torch.set_grad_enabled(not self.actor.discrete):
+                    state = model.rssm.imagine(state, actions[-1], latent_noise[t])
         return Imagined(torch.stack(features), torch.stack(actions), torch.stack(outputs))
 
 

@@ -234,10 +234,9 @@ class ActorCritic(Behaviour):
         States are 0 to H. Returns and the critic's lesson are of states 0 to H - 1. An action
         counts from the state it leads to, so the actor learns from the returns of 1 to H - 1.
         """
-        # Discrete actions learn by REINFORCE, which needs no gradient through the dynamics.
+        imagined = self.imagine(model, start, generator)
+        features = imagined.features
         with torch.set_grad_enabled(not self.actor.discrete):
-            imagined = self.imagine(model, start, generator)
-            features = imagined.features
             rewards = reward(imagined)
             discounts = model.discounts(features[:-1])
             if model.discount_head is not None:
@@ -247,9 +246,7 @@ class ActorCritic(Behaviour):
             returns = lambda_returns(rewards, discounts, values, self.config.return_lambda)
         weights = discounted_reach(discounts.detach())
 
-        # The graph of a discrete policy was not kept: once more, for all states together.
-        outputs = self.actor(features[:-2]) if self.actor.discrete else imagined.outputs[:-2]
-        policy = self.actor.policy(outputs)
+        policy = self.actor.policy(imagined.outputs[:-2])
         if isinstance(policy, OneHotPolicy):
             advantage = returns[1:] - values[:-2]
             gain = policy.log_probability(imagined.actions[:-2]) * advantage

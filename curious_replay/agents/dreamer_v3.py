@@ -201,9 +201,8 @@ class ActorCritic(Behaviour):
         generator: torch.Generator,
     ) -> Lesson:
         """Imagine from `start` [N, ...] (`goes_on` [N] says which are no ends), and learn."""
-        # Discrete actions learn by REINFORCE, which needs no gradient through the dynamics.
+        imagined = self.imagine(model, start, generator)
         with torch.set_grad_enabled(not self.actor.discrete):
-            imagined = self.imagine(model, start, generator)
             rewards = reward(imagined)
             goes_on = torch.cat([goes_on.unsqueeze(0), model.goes_on(imagined.features[1:])])
         critic = TwoHot(self.critic(imagined.features))
@@ -215,11 +214,7 @@ class ActorCritic(Behaviour):
         scale = self.return_scale.update(returns)
 
         advantage = (returns - values[:-1]) / scale
-        # The graph of a discrete policy was not kept: once more, for all states together.
-        outputs = (
-            self.actor(imagined.features[:-1]) if self.actor.discrete else imagined.outputs[:-1]
-        )
-        policy = self.actor.policy(outputs)
+        policy = self.actor.policy(imagined.outputs[:-1])
         if isinstance(policy, OneHotPolicy):
             gain = policy.log_probability(imagined.actions[:-1]) * advantage.detach()
         else:

@@ -72,5 +72,3 @@ class DreamerV3Config:
     for the replayed state (the paper, DreamerV2), or the replayed one."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the networks; bfloat16 pays on GPUs only."""
-    compile: bool = False
-    """Compile the networks with torch.compile, if a compiler is found."""

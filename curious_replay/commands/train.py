@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from curious_replay.envs.pool import WorkerError
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.config import SCALES, Choice, Config, EvalConfig, RecordConfig, TrainConfig
 from curious_replay.run.env_config import EnvConfig
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
     try:
         outcome = train(config, folder, resume=command.resume, console=console)
-    except TrainingFailedError as error:
+    except (TrainingFailedError, WorkerError) as error:
         print(f"curious: {error}", file=sys.stderr)
         return 1
     if outcome.signal is not None and not outcome.finished:

@@ -172,6 +172,13 @@ ENTRIES: tuple[Entry, ...] = (
         ("toy", "changes"),
         mini={"schedule": ((0, "empty"), (1_000, "object"))},
     ),
+    Entry(
+        "toy/mirror",
+        "curious_replay.envs.mirror:Mirror",
+        "reach a goal; mirrored from 10,000",
+        ("toy", "changes"),
+        mini={"schedule": ((0, "straight"), (4_000, "mirrored"))},
+    ),
 )
 
 

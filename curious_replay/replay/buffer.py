@@ -101,7 +101,7 @@ class ReplayBuffer:
         self.storage: Storage | None = None  # made when the first step tells its layout
         self.lock = threading.RLock()
         self._scratch = None if self.directory is None else Scratch(self.directory)
-        self._envs = range(num_envs)
+        self._leading = (num_envs,)
         self._torn = False  # in the middle of a change
 
     @property
@@ -136,22 +136,21 @@ class ReplayBuffer:
         with self.lock:
             if env is not None and not 0 <= env < self.num_envs:
                 raise ValueError(f"env must be from 0 to {self.num_envs - 1}, got {env}")
-            leading = (self.num_envs,) if env is None else ()
+            leading = self._leading if env is None else ()
             storage = self.storage or self.make_storage(Layout.of(flatten(step), leading))
             arrays = storage.layout.take(step, leading)
-            times = self.windows.next_times
+            ids = self.windows.next_ids.tolist()
             if env is None:
-                for each in self._envs:
-                    storage.write(each, times[each], arrays, each)
+                for each, step_id in enumerate(ids):
+                    storage.write(each, step_id // self.num_envs, arrays, each)
             else:
-                storage.write(env, times[env], arrays, None)
+                storage.write(env, ids[env] // self.num_envs, arrays, None)
             # Until here nothing counts: after an interruption the next step is written over it.
             first, last = storage.layout.flags
-            ids = self.windows.push(env, arrays[first], arrays[last])
-            self.counts.added += self.num_envs if env is None else 1
+            new = self.windows.push(env, arrays[first], arrays[last])
             if self.windows.full:
                 self._settle()
-            return ids
+            return new
 
     def _settle(self) -> None:
         """Take account of the steps added so far; done before anything is said about steps."""
@@ -163,6 +162,7 @@ class ReplayBuffer:
         self._torn = True
         change = self.windows.advance()
         if change is not None:
+            self.counts.added += len(change.slots)
             self.sampler.add(change)
             for time, env in map(divmod, change.unmarked.tolist(), repeat(self.num_envs)):
                 if self.storage is not None and time >= self.windows.oldest[env]:

@@ -1,4 +1,4 @@
-"""How this package compiles its loops: one decorator, and two primitives that Numba lacks."""
+"""How this package compiles its loops: one decorator, and four primitives that Numba lacks."""
 
 import contextlib
 from collections.abc import Callable
@@ -54,13 +54,39 @@ def _copy_bytes(_context: Any, _target: Any, _source: Any, _count: Any) -> Any:
 copy_bytes: Any = intrinsic(_copy_bytes)
 
 
-def _sum_of_eight(_context: Any, table: Any, _row: Any) -> Any:
+_EIGHT = ir.VectorType(ir.DoubleType(), 8)
+_EIGHT_INTS = ir.VectorType(ir.IntType(64), 8)
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    """Pointer to number `index` of a contiguous array."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [index])
+
+
+def _row(context: Any, builder: Any, kind: Any, table: Any, row: Any) -> Any:
+    """Pointer to row `row` of a table [rows, 8]."""
+    return _place(context, builder, kind, table, builder.mul(row, ir.Constant(row.type, 8)))
+
+
+def _load(builder: Any, pointer: Any, kind: Any) -> Any:
+    """Eight numbers at once."""
+    value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
+    value.align = 8
+    return value
+
+
+def _all_lanes(builder: Any, value: Any, kind: Any) -> Any:
+    """A vector of eight times `value`."""
+    unset = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(unset, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(
+        one, unset, ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
+    )
+
+
+def _sum_of_eight(_context: Any, table: Any, _row_number: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        row = builder.mul(arguments[1], ir.Constant(arguments[1].type, 8))
-        eight = ir.VectorType(ir.DoubleType(), 8).as_pointer()
-        value = builder.load(builder.bitcast(builder.gep(data, [row]), eight))
-        value.align = 8
+        value = _load(builder, _row(context, builder, signature.args[0], *arguments), _EIGHT)
         for half in (4, 2, 1):
             lanes = ir.VectorType(ir.IntType(32), half)
             rest = ir.Constant(value.type, ir.Undefined)
@@ -77,3 +103,58 @@ def _sum_of_eight(_context: Any, table: Any, _row: Any) -> Any:
 # The sum of one row of a float64 table [rows, 8], by halves: the same order of additions on every
 # machine, but done with vector instructions, which Numba does not find by itself.
 sum_of_eight: Any = intrinsic(_sum_of_eight)
+
+
+def _set_eight(
+    _context: Any, target: Any, _at: Any, indices: Any, values: Any, _i: Any, _most: Any
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds, (target, at, indices, values, i, most) = signature.args, arguments
+        index = _load(builder, _place(context, builder, kinds[2], indices, i), _EIGHT_INTS)
+        value = _load(builder, _place(context, builder, kinds[3], values, i), _EIGHT)
+        first = builder.extract_element(index, ir.Constant(ir.IntType(32), 0))
+        run = builder.add(
+            _all_lanes(builder, first, _EIGHT_INTS), ir.Constant(_EIGHT_INTS, list(range(8)))
+        )
+        fit = builder.icmp_signed("==", index, run)
+        fit = builder.and_(fit, builder.fcmp_ordered(">=", value, ir.Constant(_EIGHT, [0.0] * 8)))
+        most = _all_lanes(builder, most, _EIGHT)
+        fit = builder.and_(fit, builder.fcmp_ordered("<=", value, most))
+        bits = builder.bitcast(fit, ir.IntType(8))
+        all_fit = builder.icmp_signed("==", bits, ir.Constant(bits.type, -1))
+        with builder.if_then(all_fit):
+            place = _place(context, builder, kinds[0], target, at)
+            builder.store(value, builder.bitcast(place, _EIGHT.as_pointer())).align = 8
+        return all_fit
+
+    def refuse(_context: Any, _builder: Any, _signature: Any, _arguments: Any) -> Any:
+        return cgutils.false_bit
+
+    as_is = indices.dtype == types.int64 and values.dtype == types.float64
+    contiguous = indices.layout == values.layout == "C"
+    signature = types.boolean(target, types.uintp, indices, values, types.uintp, types.float64)
+    return signature, generate if as_is and contiguous else refuse
+
+
+# set_eight(target, at, indices, values, i, most): if indices[i : i + 8] follow one another and
+# values[i : i + 8] are all from 0 to most, let target[at : at + 8] be these values and return True,
+# else False. It is always False where the arrays are not contiguous int64 and float64.
+set_eight: Any = intrinsic(_set_eight)
+
+
+def _prefetch(_context: Any, table: Any, _row_number: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = cgutils.voidptr_t, ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+        place = _row(context, builder, signature.args[0], *arguments)
+        options = [ir.Constant(number, option) for option in (0, 3, 1)]  # to read, keep, data
+        builder.call(fetch, [builder.bitcast(place, byte), *options])
+        return context.get_dummy_value()
+
+    return types.void(table, types.uintp), generate
+
+
+# Begin to bring one row of a table [rows, 8] into the cache, without waiting for it. The row need
+# not exist.
+prefetch: Any = intrinsic(_prefetch)

@@ -71,9 +71,10 @@ class Layout:
     def take(self, step: Mapping[str, Any], leading: tuple[int, ...]) -> list[Array]:
         """Return the arrays of a step in the order of the fields, after checking each of them."""
         arrays: list[Array] = []
-        for name, dtype, shape in self._expected(leading):
+        plain = np.ndarray
+        for name, dtype, shape in self._wanted.get(leading) or self._expect(leading):
             array = step.get(name)
-            if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
+            if type(array) is not plain or array.dtype is not dtype or array.shape != shape:
                 break
             arrays.append(array)
         else:
@@ -83,9 +84,8 @@ class Layout:
         self._check(flat, leading)
         return [flat[field.name] for field in self.fields]
 
-    def _expected(self, leading: tuple[int, ...]) -> list[tuple[str, np.dtype[Any], Any]]:
-        if leading not in self._wanted:
-            self._wanted[leading] = [(f.name, f.dtype, leading + f.shape) for f in self.fields]
+    def _expect(self, leading: tuple[int, ...]) -> list[tuple[str, np.dtype[Any], Any]]:
+        self._wanted[leading] = [(f.name, f.dtype, leading + f.shape) for f in self.fields]
         return self._wanted[leading]
 
     def _check(self, arrays: Mapping[str, Array], leading: tuple[int, ...]) -> None:

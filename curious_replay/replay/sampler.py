@@ -52,7 +52,7 @@ class Priorities:
         tree = self.tree
         _enter(
             self.values, visits, self.rule.p_max, change.slots, change.changed, change.opened,
-            tree.table, tree.level, tree.capacity,
+            tree.table, tree.capacity,
         )  # fmt: skip
 
     def judge(self, visits: Visits, signals: Mapping[str, Floats]) -> tuple[Floats, Floats]:
@@ -76,9 +76,7 @@ class Priorities:
         the old one as it is.
         """
         tree = self.tree
-        return _store(
-            self.values, slots, new, signal, tree.leaves, tree.table, tree.level, tree.capacity
-        )
+        return _store(self.values, slots, new, signal, tree.leaves, tree.table, tree.capacity)
 
     def _above_minimum(self, signal: Floats) -> Floats:
         finite = np.isfinite(signal)
@@ -178,7 +176,7 @@ def rule_from_json(values: Mapping[str, Any]) -> Rule | Mixture:
 @compiled
 def _enter(
     values: Floats, visits: Visits, p_max: float, slots: Ints, changed: Ints, opened: Flags,
-    table: Floats, level: Ints, capacity: int,
+    table: Floats, capacity: int,
 ) -> None:  # fmt: skip
     for i in range(len(slots)):
         values[slots[i]] = p_max
@@ -187,7 +185,7 @@ def _enter(
     for i in range(len(changed)):
         if opened[i]:
             into_tree[i] = values[changed[i]]
-    set_leaves(table, level, capacity, changed, into_tree)
+    set_leaves(table, capacity, changed, into_tree)
 
 
 @compiled
@@ -199,7 +197,7 @@ def _count_visit(visits: Visits, slots: Ints, before: Visits) -> None:
 @compiled
 def _store(
     values: Floats, slots: Ints, new: Floats, signal: Floats, leaves: Floats,
-    table: Floats, level: Ints, capacity: int,
+    table: Floats, capacity: int,
 ) -> int:  # fmt: skip
     """Keep the new priorities [N] that are usable; returns how many were refused."""
     into_tree = np.zeros(len(slots))  # 0: cannot be drawn
@@ -212,5 +210,5 @@ def _store(
             refused += 1
         if leaves[slot] > 0.0:
             into_tree[i] = values[slot]
-    set_leaves(table, level, capacity, slots, into_tree)
+    set_leaves(table, capacity, slots, into_tree)
     return refused

@@ -10,12 +10,12 @@ so that rounding cannot pile up: a tree after any number of changes equals a fre
 import numpy as np
 import numpy.typing as npt
 
-from .compiled import compiled, sum_of_eight
+from .compiled import compiled, prefetch, set_eight, sum_of_eight
 from .priority import Floats
 
 Ints = npt.NDArray[np.int64]
 
-WIDTH = 8  # numbers in a node: sum_of_eight and _draw are written for it
+WIDTH = 8  # numbers in a node: set_eight, sum_of_eight and _draw are written for it
 _SHIFT = 3  # 2**_SHIFT = WIDTH
 _LARGEST = 1e290  # more than this could make a sum infinite
 
@@ -49,7 +49,7 @@ class SumTree:
 
         Values must be finite, at least 0 and at most 1e290.
         """
-        done = set_leaves(self.table, self.level, self.capacity, indices, values)
+        done = set_leaves(self.table, self.capacity, indices, values)
         if done < 0:
             raise ValueError(f"{len(indices)} indices but {len(values)} values")
         if done < len(indices):
@@ -84,67 +84,94 @@ def _node_sum(table: Floats, row: int) -> float:
 
 
 @compiled
-def set_leaves(table: Floats, level: Ints, capacity: int, indices: Ints, values: Floats) -> int:
+def _rows_above(numbers: int) -> int:
+    """Return how many nodes hold so many numbers, or the sums of so many nodes."""
+    return (numbers + WIDTH - 1) >> _SHIFT
+
+
+@compiled
+def set_leaves(table: Floats, capacity: int, indices: Ints, values: Floats) -> int:
     """Set leaves up to the first wrong one, and the sums above them. Returns how many were set."""
-    if len(indices) != len(values):
+    many = len(indices)
+    if many != len(values):
         return -1
     numbers = table.reshape(-1)
-    lowest = len(level) - 2
+    rows = _rows_above(capacity)  # of the current level, which begins at row `here`
+    here = len(table) - rows
+    above = here - _rows_above(rows)
+    for i in range(0, many, WIDTH):  # fetch what will be written, and the sums of that
+        row = indices[i] >> _SHIFT
+        prefetch(table, np.uintp(here + row))
+        prefetch(table, np.uintp(above + (row >> _SHIFT)))
     # Rows of the current level whose sums must be made anew. A row that follows itself is noted
-    # once, which makes the runs of neighbours in a replayed window cheap.
-    changed = np.empty(len(indices), np.int64)
-    count = 0
-    last = -1
-    done = len(indices)
-    start = level[lowest] << _SHIFT
-    for i in range(len(indices)):
-        index, value = indices[i], values[i]
-        if np.uintp(index) >= np.uintp(capacity) or not 0.0 <= value <= _LARGEST:
-            done = i
+    # once, which makes the runs of neighbours in a replayed window cheap. It is noted without a
+    # branch, because where the next row begins is not to be foretold.
+    changed = np.empty(many + 1, np.int64)
+    count, last = 0, -1
+    start = here << _SHIFT
+    i = 0
+    while i < many:
+        index = indices[np.uintp(i)]
+        row = until = index >> _SHIFT
+        if (
+            i + WIDTH <= many
+            and indices[np.uintp(i + WIDTH - 1)] == index + WIDTH - 1  # not one by chance
+            and 0 <= index <= capacity - WIDTH
+            and set_eight(numbers, np.uintp(start + index), indices, values, np.uintp(i), _LARGEST)
+        ):
+            i += WIDTH
+            until = (index + WIDTH - 1) >> _SHIFT
+        elif 0 <= index < capacity and 0.0 <= values[np.uintp(i)] <= _LARGEST:
+            numbers[np.uintp(start + index)] = values[np.uintp(i)]
+            i += 1
+        else:
             break
-        numbers[np.uintp(start + index)] = value
-        row = index >> _SHIFT
-        if row != last:
-            changed[count] = row
-            count += 1
-            last = row
-    for k in range(lowest, 0, -1):
-        here, above = level[k], level[k - 1] << _SHIFT
-        rows = level[k + 1] - here
+        changed[np.uintp(count)] = row
+        count += row != last
+        changed[np.uintp(count)] = until
+        count += until != row
+        last = until
+    while here > 0:
+        above = here - _rows_above(rows)
+        start = above << _SHIFT
         if count >= rows:  # a level this small is made anew as a whole, and so are all above it
             for row in range(rows):
-                numbers[np.uintp(above + row)] = _node_sum(table, here + row)
-            count = here - level[k - 1]
-            continue
-        noted = 0
-        last = -1
-        for i in range(count):
-            row = changed[i]
-            numbers[np.uintp(above + row)] = _node_sum(table, here + row)
-            parent = row >> _SHIFT
-            if parent != last:
-                changed[noted] = parent
-                noted += 1
+                numbers[np.uintp(start + row)] = _node_sum(table, here + row)
+            count = rows
+        else:
+            noted, last = 0, -1
+            for j in range(count):
+                row = changed[j]
+                numbers[np.uintp(start + row)] = _node_sum(table, here + row)
+                parent = row >> _SHIFT
+                changed[np.uintp(noted)] = parent
+                noted += parent != last
                 last = parent
-        count = noted
-    return done
+            count = noted
+        rows, here = here - above, above
+    return i
 
 
 @compiled
 def _draw(table: Floats, level: Ints, uniform: Floats) -> Ints:
     """Walk down from the root for each number of `uniform` in [0, 1); empty if the total is 0.
 
-    All walks take a level together, so that their cache misses overlap, and a node is searched by
-    halving without branches.
+    All walks take a level together, so that their cache misses overlap: each asks for its next
+    node, and has it when its turn comes again. A node is searched by halving without branches.
     """
     total = _node_sum(table, 0)
     if total <= 0.0:
         return np.empty(0, np.int64)
     position = np.zeros(len(uniform), np.int64)
     rest = uniform * total
-    for k in range(len(level) - 1):
+    lowest = len(level) - 2
+    for k in range(lowest + 1):
+        here, below = level[k], level[k + 1]
+        # Where rounding made `rest` as large as all that is left, a walk goes too far to the right:
+        # not beyond the level, and in the end back to a leaf that is not 0.
+        end = level[k + 2] - below if k < lowest else (below - here) << _SHIFT
         for i in range(len(rest)):
-            n = table[np.uintp(level[k] + position[i])]
+            n = table[np.uintp(here + position[i])]
             x = rest[i]
             first, third = n[0] + n[1], n[4] + n[5]
             half = first + (n[2] + n[3])
@@ -159,9 +186,10 @@ def _draw(table: Floats, level: Ints, uniform: Floats) -> Ints:
             x = x - n[j] if right else x
             j += 1 if right else 0
             rest[i] = x
-            position[i] = (position[i] << _SHIFT) + j
-    # Where rounding made `rest` as large as all that is left, a walk ends too far to the right.
-    leaves = table[level[len(level) - 2] :].reshape(-1)
+            position[i] = min((position[i] << _SHIFT) + j, end - 1)
+            if k < lowest:
+                prefetch(table, np.uintp(below + position[i]))
+    leaves = table[level[lowest] :].reshape(-1)
     for i in range(len(position)):
         while leaves[np.uintp(position[i])] == 0.0:
             position[i] -= 1

@@ -14,6 +14,7 @@ episode. A step can be drawn while its window is whole:
               is full, the episode's last window serves all the steps that are left in it.
 """
 
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -30,8 +31,8 @@ STALE = -1  # the slot of a step that was overwritten or cleared
 
 
 # New steps of some environments: these environments, their flags is_first and is_last, and of all
-# environments the times and ids [num_envs] of the steps that come after. A plain tuple, for speed.
-Queued = tuple[list[int], list[bool], list[bool], list[int], Ints]
+# environments the ids [num_envs] of the steps that come after. A plain tuple, for speed.
+Queued = tuple[list[int], list[bool], list[bool], Ints]
 
 
 class Change:
@@ -68,7 +69,8 @@ class Windows:
         self.head, self.oldest, self.episode = self.clock  # episode: where the current one began
         self.ends: Flags = np.zeros(num_envs * stripe, np.bool_)  # [slots] an episode ends here
         self._queue: list[Queued] = []
-        self._nothing: Queued = ([], [], [], [0] * num_envs, np.arange(num_envs))
+        self._room = -(-QUEUE // num_envs)
+        self._nothing: Queued = ([], [], [], np.arange(num_envs))
         self._stride: Ints = np.full(num_envs, num_envs)
         self._all = list(range(num_envs))
 
@@ -78,24 +80,22 @@ class Windows:
     @property
     def full(self) -> bool:
         """Whether the queue should be taken before more steps are added."""
-        return len(self._queue) * self.num_envs >= QUEUE
+        return len(self._queue) >= self._room
 
     @property
-    def next_times(self) -> list[int]:
-        """The times [num_envs] of the steps that come next."""
+    def next_ids(self) -> Ints:
+        """The ids [num_envs] of the steps that come next."""
         return (self._queue[-1] if self._queue else self._nothing)[3]
 
     def push(self, env: int | None, is_first: npt.NDArray[Any], is_last: npt.NDArray[Any]) -> Ints:
         """Queue one new step of every environment, or of `env` alone; returns all ids, or its."""
-        _, _, _, times, ids = self._queue[-1] if self._queue else self._nothing
+        ids = (self._queue[-1] if self._queue else self._nothing)[3]
         if env is None:
-            times, after = [time + 1 for time in times], ids + self._stride
-            new = (self._all, is_first.tolist(), is_last.tolist(), times, after)
+            new = (self._all, is_first.tolist(), is_last.tolist(), ids + self._stride)
         else:
-            times, after = times.copy(), ids.copy()
-            times[env] += 1
+            after = ids.copy()
             after[env] += self.num_envs
-            new = ([env], [is_first.item()], [is_last.item()], times, after)
+            new = ([env], [is_first.item()], [is_last.item()], after)
             ids = ids[env]
         self._queue.append(new)  # at once, or not at all
         return ids
@@ -104,16 +104,16 @@ class Windows:
         """Take the queued steps; returns what that changed, None if there were none."""
         if not self._queue:
             return None
-        envs, first, last = (
-            np.array([value for step in self._queue for value in step[part]]) for part in range(3)
-        )
+        all_envs, all_first, all_last, ids = zip(*self._queue, strict=True)
+        envs: Ints = np.fromiter(chain.from_iterable(all_envs), np.int64)
+        is_first: Flags = np.fromiter(chain.from_iterable(all_first), np.bool_)
+        is_last: Flags = np.fromiter(chain.from_iterable(all_last), np.bool_)
         count = len(envs) * 3 * self.length  # at most
         changed, opened = np.empty(count, np.int64), np.empty(count, np.bool_)
         slots, unmarked, count = _advance(
-            envs, first.astype(np.bool_), last.astype(np.bool_), self.clock, self.ends,
-            self._shape, changed, opened,
-        )  # fmt: skip
-        self._nothing = ([], [], [], *self._queue[-1][3:])
+            envs, is_first, is_last, self.clock, self.ends, self._shape, changed, opened
+        )
+        self._nothing = ([], [], [], ids[-1])
         self._queue = []
         return Change(slots, changed[:count], opened[:count], unmarked)
 
@@ -122,7 +122,7 @@ class Windows:
         self.clock[:] = clock
         self.ends[:] = ends
         ids = self.head * self.num_envs + np.arange(self.num_envs)
-        self._nothing = ([], [], [], self.head.tolist(), ids)
+        self._nothing = ([], [], [], ids)
 
     def clear(self) -> Change:
         """Forget all steps; returns what can no longer be drawn. Ids go on from where they are."""

@@ -154,6 +154,22 @@ class TwoRoomsConfig(ScaledConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MirrorConfig(ScaledConfig):
+    """The grid whose moves turn round."""
+
+    room: int = 5
+    """Cells of the grid, per side."""
+    length: int = 30
+    """Steps after which an episode without success is cut."""
+    schedule: Changes = None
+    """Frames and the phases that begin there, as in: 0 straight 4000 mirrored."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("env", self, {"room": (2, None), "length": (1, None)})
+
+
+@dataclass(frozen=True, kw_only=True)
 class OwnConfig(EnvConfig):
     """An environment of the user's own."""
 
@@ -189,6 +205,7 @@ FAMILIES: dict[str, type[EnvConfig]] = {
     "crafter": CrafterConfig,
     "toy/count": CountConfig,
     "toy/two-rooms": TwoRoomsConfig,
+    "toy/mirror": MirrorConfig,
     "own": OwnConfig,
 }
 

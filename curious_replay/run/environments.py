@@ -28,6 +28,8 @@ class EnvFacts:
     can_save: bool
     """Whether it has get_state and set_state; without them a resumed run begins a new episode."""
     has_phases: bool
+    phases: tuple[str, ...]
+    """Those it can be put into, where it tells."""
     fps: float
     """Steps a second in a film."""
     camera: str | None
@@ -85,6 +87,7 @@ def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
         logs=logs,
         can_save=env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state"),
         has_phases=env.has_wrapper_attr("set_phase"),
+        phases=env.get_wrapper_attr("clock").known if env.has_wrapper_attr("clock") else (),
         fps=float(env.metadata.get("render_fps") or 10),
         camera=info.get("camera"),
     )

@@ -151,7 +151,7 @@ class Trainer:
     def _log(self) -> bool:
         values = self.learner.averages.take()
         values |= {f"episode/{name}": value for name, value in self.episodes.take().items()}
-        values |= {f"env/{n}": value for n, value in self.driver.tally.take_interval().items()}
+        values |= self.driver.tally.take_interval()
         stats = self.replay.stats()
         values |= {f"replay/{n}": value for n, value in stats.items() if n not in UNRECORDED}
         if self.learner.skipped:

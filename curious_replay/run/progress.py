@@ -171,7 +171,7 @@ def _block(group: str, rows: list[tuple[str, float | str]], width: int) -> Rende
     table = Table.grid(padding=(0, 1))
     table.add_column(width=width - NUMBER - 1, no_wrap=True)
     table.add_column(width=NUMBER, justify="right", no_wrap=True)
-    table.add_row(Text(group or "run", style="bold cyan"), "")
+    table.add_row(Text(group or "train", style="bold cyan"), "")
     for name, value in rows:
         table.add_row(Text(name, style="dim"), number(value))
     return table

@@ -246,9 +246,14 @@ def _continue_tensorboard(folder: Path, frame: int) -> TensorBoard:
 
 
 def _scalars(file: str, values: Values) -> dict[str, float]:
-    """Return the numbers among the values, under names with a group."""
+    """Return the numbers among the values, under names with a group.
+
+    Where values have a "mode", as episodes of training and of evaluation have, each mode has its
+    own group: they are not one curve.
+    """
+    group = f"{values['mode']}_{TAGS[file]}" if "mode" in values else TAGS[file]
     return {
-        name if "/" in name else f"{TAGS[file]}/{name}": float(value)
+        name if "/" in name else f"{group}/{name}": float(value)
         for name, value in values.items()
         if not isinstance(value, str)
     }

@@ -89,6 +89,8 @@ def evaluate(
         raise ValueError(f"--video must end in .mp4, got {str(video)!r}")
     if video is not None and run.facts.spaces.image is None:
         raise ValueError(f"--video: {run.config.choice.env} shows no image")
+    if phase is not None and run.facts.phases and phase not in run.facts.phases:
+        raise ValueError(f"--phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
     evaluation = Evaluation(run.agent, run.config, run.facts)
     try:
         played = evaluation.run(

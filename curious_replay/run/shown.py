@@ -61,10 +61,10 @@ class Tally:
         """Count a step."""
         self.returns += shown.reward
         self.lengths += ~shown.is_first
-        self.interval["reward"] += float(shown.reward.sum())
+        self.interval["env/reward"] += float(shown.reward.sum())
         for row, name in enumerate(self.scalars):
             self.sums[row] += shown.logs[name]
-            self.interval[name.removeprefix("log_")] += float(shown.logs[name].sum())
+            self.interval[_title(name)] += float(shown.logs[name].sum())
 
     def take_interval(self) -> dict[str, float]:
         """Return sums over all environments since the last time, and begin anew.
@@ -83,7 +83,7 @@ class Tally:
             "length": int(self.lengths[env]),
         }
         for row, name in enumerate(self.scalars):
-            values[f"sum/{name.removeprefix('log_')}"] = float(self.sums[row, env])
+            values[_title(name)] = float(self.sums[row, env])
         for name, counts in shown.achievements.items():
             values[f"achievement/{name}"] = int(counts[env])
         if shown.restarted[env]:
@@ -103,7 +103,12 @@ class Tally:
             setattr(self, name, value)
 
     def _nothing(self) -> dict[str, float]:
-        return dict.fromkeys(["reward", *(name.removeprefix("log_") for name in self.scalars)], 0.0)
+        return dict.fromkeys(["env/reward", *map(_title, self.scalars)], 0.0)
+
+
+def _title(name: str) -> str:
+    """Under which the sum of a log is recorded: log_contacts is log/contacts."""
+    return "log/" + name.removeprefix("log_")
 
 
 def _log(infos: dict[str, Any], name: str, like: Array, num_envs: int) -> Array:

@@ -286,6 +286,7 @@ def test_discrete_actor_follows_the_score_function():
     assert isinstance(imagined, Imagined)
     assert not imagined.features.requires_grad
     lesson = learn_without_change(agent)
+    assert imagined.outputs.requires_grad
     policy = agent.behaviour.actor.policy(agent.behaviour.actor(imagined.features[:-1]))
     chosen = (policy.log_probability(imagined.actions[:-1]) * lesson["advantage"]).sum()
     loss = -(chosen + 0.1 * (lesson["weights"] * policy.entropy).sum()) / lesson["weights"].numel()

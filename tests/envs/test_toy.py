@@ -2,6 +2,8 @@ import gymnasium
 import numpy as np
 import pytest
 
+from curious_replay.envs import mirror
+from curious_replay.envs.mirror import Mirror
 from curious_replay.envs.schedule import Schedule
 from curious_replay.envs.toy import Count, CountingWorld, read_count
 from curious_replay.envs.two_rooms import DOWN, LEFT, RIGHT, STAY, UP, TwoRooms
@@ -155,6 +157,9 @@ def test_view_at_the_edge_of_the_world_shows_wall():
         (CountingWorld, {"ending": "done"}, "ending"),
         (CountingWorld, {"length": 0}, "length"),
         (CountingWorld, {"image_size": 8}, "image_size"),
+        (Mirror, {"room": 1}, "room"),
+        (Mirror, {"length": 0}, "length"),
+        (Mirror, {"phase": "object"}, "unknown phase 'object'"),
         (TwoRooms, {"room": 2}, "room"),
         (TwoRooms, {"view": 4}, "view"),
         (TwoRooms, {"length": 0}, "length"),
@@ -167,7 +172,7 @@ def test_bad_settings_are_refused(world, setting, message):
         world(**setting)
 
 
-@pytest.mark.parametrize("world", [CountingWorld, TwoRooms])
+@pytest.mark.parametrize("world", [CountingWorld, TwoRooms, Mirror])
 def test_bad_use_is_refused(world):
     env = world()
     with pytest.raises(gymnasium.error.ResetNeeded):
@@ -177,8 +182,47 @@ def test_bad_use_is_refused(world):
         env.step(9)
 
 
-@pytest.mark.parametrize("world", [CountingWorld, TwoRooms])
+@pytest.mark.parametrize("world", [CountingWorld, TwoRooms, Mirror])
 def test_render_is_the_observation(world):
     env = world(render_mode="rgb_array")
     env.reset(seed=0)
     np.testing.assert_array_equal(env.step(1)[0]["image"], env.render())
+
+
+def last_of(env, *actions):
+    return [env.step(action) for action in actions][-1]
+
+
+def test_mirror_is_won_by_reaching_the_goal():
+    env = Mirror(room=3, phase="straight")
+    env.reset(seed=0)
+    env._agent = np.array((0, 0))
+    moves = (mirror.UP, mirror.RIGHT, mirror.RIGHT, mirror.DOWN)
+    *_, terminated, truncated, info = last_of(env, *moves)
+    assert info["log_agent_pos"].tolist() == [1, 2]
+    assert not terminated and not truncated
+    _, reward, terminated, truncated, _ = env.step(mirror.DOWN)
+    assert (reward, terminated, truncated) == (1.0, True, False)
+
+
+def test_mirror_turns_moves_and_floor_at_its_frame():
+    env = Mirror(room=3, schedule=((0, "straight"), (2, "mirrored")))
+    observation, info = env.reset(seed=0)
+    env._agent = np.array((1, 0))
+    floor = observation["image"][0, -1].tolist()
+    env.step(mirror.UP)
+    observation, _, _, _, info = env.step(mirror.RIGHT)  # frame 2 shows the other floor
+    assert info["phase"] == "mirrored"
+    assert info["log_agent_pos"].tolist() == [0, 1]
+    assert observation["image"][0, -1].tolist() != floor
+    *_, info = env.step(mirror.LEFT)
+    assert info["log_agent_pos"].tolist() == [0, 2]
+
+
+def test_mirror_never_starts_at_the_goal_and_cuts_long_episodes():
+    env = Mirror(room=2, length=3)
+    starts = {tuple(env.reset(seed=seed)[1]["log_agent_pos"].tolist()) for seed in range(50)}
+    assert starts == {(0, 0), (0, 1), (1, 0)}
+    env._agent = np.array((0, 0))
+    *_, terminated, truncated, _ = last_of(env, mirror.UP, mirror.UP, mirror.UP)
+    assert (terminated, truncated) == (False, True)

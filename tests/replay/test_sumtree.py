@@ -37,6 +37,66 @@ def test_set_and_get(capacity, seed):
         assert tree.total == pytest.approx(plain.sum(), rel=1e-12)
 
 
+def runs(rng, capacity):
+    """Indices of some runs of neighbours, broken off and repeated here and there."""
+    lengths = rng.integers(1, 40, rng.integers(1, 8))
+    starts = rng.integers(0, capacity, len(lengths))
+    indices = np.concatenate([np.arange(a, a + n) for a, n in zip(starts, lengths, strict=True)])
+    indices = indices[indices < capacity]
+    return np.delete(indices, rng.integers(0, len(indices), len(indices) // 10))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
+def test_set_runs_of_neighbours(capacity, seed):
+    rng = np.random.default_rng(seed)
+    tree, plain = SumTree(capacity), np.zeros(capacity)
+    for _ in range(10):
+        indices = runs(rng, capacity)
+        values = rng.random(len(indices))
+        tree.set(indices, values)
+        plain[indices] = values
+        np.testing.assert_array_equal(tree.get(np.arange(capacity)), plain)
+        check_sums(tree)
+
+
+def test_other_kinds_of_arrays():
+    indices, values = np.arange(5, 45), np.arange(1.0, 41.0)
+    kinds = [
+        (indices.astype(np.int32), values),
+        (indices.astype(np.uint64), values),
+        (indices, values.astype(np.float32)),
+        (np.repeat(indices, 2)[::2], values),
+        (indices, np.repeat(values, 2)[::2]),
+        (indices[::-1], values[::-1]),
+    ]
+    for some_indices, some_values in kinds:
+        tree = SumTree(50)
+        tree.set(some_indices, some_values)
+        np.testing.assert_array_equal(tree.get(indices), values)
+        assert tree.total == values.sum()
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("at", [0, 3, 7, 8, 20, 29])
+def test_a_run_is_set_up_to_its_first_wrong_value(wrong, at):
+    tree, values = SumTree(100), np.ones(30)
+    values[at] = wrong
+    with pytest.raises(ValueError, match=f"cannot set index {at + 13} to"):
+        tree.set(np.arange(13, 43), values)
+    assert tree.total == at
+    check_sums(tree)
+
+
+@pytest.mark.parametrize("start", [-3, 60])
+def test_a_run_that_leaves_the_tree_is_refused(start):
+    tree = SumTree(70)
+    with pytest.raises(ValueError, match=f"cannot set index {start if start < 0 else 70} to"):
+        tree.set(np.arange(start, start + 24), np.ones(24))
+    assert tree.total == (0 if start < 0 else 10)
+    check_sums(tree)
+
+
 def test_no_drift_after_a_million_updates():
     rng = np.random.default_rng(0)
     tree = SumTree(20_000)
@@ -83,11 +143,12 @@ class LargestDraw(np.random.Generator):
         return np.full(size, np.nextafter(1.0, 0.0))
 
 
-@pytest.mark.parametrize("last", [0, 3, 7, 8, 100, 511])
-def test_rounding_never_leads_to_a_leaf_of_value_0(last):
+@pytest.mark.parametrize("capacity", [0, 512])
+@pytest.mark.parametrize("last", [0, 3, 7, 8, 16, 39, 100, 299, 511])
+def test_rounding_never_leads_to_a_leaf_of_value_0_nor_out_of_the_tree(last, capacity):
     rng = np.random.default_rng(last)
     for _ in range(300):
-        tree = SumTree(512)
+        tree = SumTree(max(capacity, last + 1))
         tree.set(np.arange(last + 1), rng.random(last + 1) * 10.0 ** rng.uniform(-12, 12, last + 1))
         assert (tree.get(tree.sample(5, LargestDraw())) > 0).all()
 

@@ -31,13 +31,13 @@ class FakeConfig:
 
 class FakeAgent(Agent):
     def __init__(self, config, spaces, seed, device="cpu"):
-        super().__init__(spaces, seed)
+        super().__init__(spaces, seed, device)
         self.config = config
         inputs = (3 if spaces.image else 0) + spaces.vector
         start = torch.Generator().manual_seed(seed)
         self.weight = nn.Parameter(torch.randn(inputs, spaces.actions, generator=start))
         self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
-        self.optimisers["all"] = Optimiser([("weight", self.weight)], config.lr, 1e-8, 10.0)
+        self.optimisers["all"] = Optimiser(self, config.lr, 1e-8, 10.0)
 
     def start(self, num_envs):
         return {"memory": torch.zeros(num_envs, self.spaces.actions)}
@@ -73,9 +73,8 @@ class FakeAgent(Agent):
         predicted = (features @ self.weight).mean(-1)
         target = torch.as_tensor(batch["reward"]) * 0.01
         loss = (predicted - target + 0.1 * noise) ** 2
-        loss.mean().backward()
+        norm = self.optimisers["all"].step(loss.mean())
         loss = loss.detach()
-        norm = self.optimisers["all"].step()
         model = loss.numpy().astype(np.float32)
         td = (model - 0.5).astype(np.float32)
         td[:, 0] = np.nan

@@ -70,12 +70,12 @@ def test_a_resumed_run_does_not_count_what_was_done_before():
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
 def test_the_display_fits_and_keeps_its_layout(width):
     progress, _, clock = make(terminal=True, width=width, title="toy · dreamerv3 · curious")
-    wide = Console(file=io.StringIO(), width=width)
+    paper = Console(force_terminal=True, width=width, color_system="truecolor")
 
     def draw():
-        with wide.capture() as capture:
-            wide.print(progress._display())
-        return capture.get().splitlines()
+        with paper.capture() as capture:
+            paper.print(progress._display())
+        return re.sub("\x1b\\[[0-9;]*m", "", capture.get()).splitlines()
 
     with progress:
         progress.show(counters(1), VALUES)
@@ -91,6 +91,7 @@ def test_the_display_fits_and_keeps_its_layout(width):
             for drawn in (before, after)
         ]
         assert places[0] == places[1] != []
+    assert before[1].rindex("━") == after[1].rindex("━"), "the bar keeps its length"
     assert "toy · dreamerv3 · curious" in after[0]
     assert any("-1.23e-06" in line for line in after)
     assert any("3.100" in line for line in after), "what is not told again stays"

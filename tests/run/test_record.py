@@ -153,10 +153,12 @@ def test_names_are_grouped_and_words_are_not_numbers(tmp_path):
     with Record.create(tmp_path, {}, seed=0) as record:
         write(record, 2, 3)
         record.metrics(counters(3), {"bad": float("nan")})
+        record.episode(counters(3), {"mode": "train", "return": 1})
+        record.episode(counters(3), {"mode": "eval", "return": 2})
     shown = events(tmp_path)
     assert shown.keys() == {
         "loss/image", "train/entropy", "train/bad", "episode/return", "episode/length",
-        "speed/frames_per_second",
+        "train_episode/return", "eval_episode/return", "speed/frames_per_second",
     }  # fmt: skip
     assert shown["loss/image"] == [(8, 2.5), (8, 2.75)]
     assert np.isnan(shown["train/bad"][0][1])
@@ -328,10 +330,14 @@ def test_without_ffmpeg_films_are_gifs_which_is_noted_once(tmp_path, monkeypatch
 
 def test_a_film_that_cannot_be_written_does_not_end_the_run(tmp_path, capsys):
     with Record.create(tmp_path, {}, seed=0) as record:
-        (tmp_path / "videos").rmdir()
+        (tmp_path / "videos" / "episode-000000004.mp4").mkdir()
         record.video("episode", counters(1), PICTURES, fps=10)
+        (tmp_path / "videos").rename(tmp_path / "lost")
+        record.video("episode", counters(2), PICTURES, fps=10)
         write(record, 0, 1)
-    assert "the film episode of frame 4 was not written" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "the film episode of frame 4 was not written: [Errno" in said
+    assert "the film episode of frame 8 was not written: ffmpeg stopped" in said
 
 
 class FakeRuns:
@@ -363,6 +369,8 @@ def test_wandb_continues_one_run_without_doubled_rows(tmp_path, monkeypatch):
     write(record, 0, 4)
     position = record.position()
     write(record, 4, 6)
+    for _ in range(9):  # how often speed is told depends on the clock
+        record.speed(counters(5), {"frames_per_second": 99.0})
     record.video("episode", counters(5), PICTURES, fps=10)
     record.close()
     with Record.open(tmp_path, position=position, wandb=True) as record:

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 from runs import Killed, config, kill_at_update, lines, run
 
+from curious_replay.run import Choice, preset
 from curious_replay.run.replay_config import REPLAYS
 
 
@@ -17,3 +20,47 @@ def test_resumed_run_equals_one_never_stopped(replay, num_envs, tmp_path, monkey
     assert lines(tmp_path / "killed") != lines(tmp_path / "whole")
     assert run(settings, tmp_path / "killed", resume=True).finished
     assert lines(tmp_path / "killed") == lines(tmp_path / "whole")
+
+
+def dreamer(env, steps, num_envs=1, **changes):
+    config = preset(Choice(env=env, agent="dreamerv3", replay="curious", scale="debug"))
+    groups = {
+        "env": {"num_envs": num_envs, **changes},
+        "train": {"steps": steps, "save_every": 20, "log_every": 5, "prefill": 10, "threads": 1},
+        "eval": {"every": 0},
+        "record": {"video_every": 0, "tensorboard": False},
+    }
+    values = {name: replace(getattr(config, name), **c) for name, c in groups.items()}
+    return replace(config, **values)
+
+
+@pytest.mark.parametrize(
+    ("env", "num_envs", "changes"),
+    [
+        ("toy/two-rooms", 4, {"length": 9}),
+        ("crafter", 1, {"length": 15}),
+        ("control/cartpole_balance", 1, {"episode_frames": 30, "camera": "ray"}),
+    ],
+)
+def test_dreamer_v3_resumes_exactly(env, num_envs, changes, tmp_path, monkeypatch):
+    settings = dreamer(env, 80, num_envs, **changes)
+    run(settings, tmp_path / "whole")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_at_update(patch, 19)
+        run(settings, tmp_path / "killed")
+    assert run(settings, tmp_path / "killed", resume=True).finished
+    assert lines(tmp_path / "killed") == lines(tmp_path / "whole")
+
+
+def test_watching_dreamer_v3_does_not_disturb_it(tmp_path):
+    settings = dreamer("toy/two-rooms", 30)
+    run(settings, tmp_path / "plain")
+    watched = replace(
+        settings,
+        eval=replace(settings.eval, every=10),
+        record=replace(settings.record, video_every=10),
+    )
+    run(watched, tmp_path / "watched")
+    assert len(list((tmp_path / "watched" / "videos").iterdir())) == 6
+    name = "metrics.jsonl"
+    assert lines(tmp_path / "watched")[name] == lines(tmp_path / "plain")[name]

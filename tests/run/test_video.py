@@ -40,13 +40,18 @@ def test_open_loop_film_has_truth_model_and_error_in_rows_and_sequences_in_colum
 @pytest.mark.parametrize("context", [0, 2, 5])
 def test_a_viewer_sees_where_the_open_loop_starts(context):
     film = open_loop_film(noise(1, 5, 32, 32, 3), noise(1, 5, 32, 32, 3), context)
+    words = {"context": set(), "prediction": set()}
     for step, picture in enumerate(film):
         border = picture[34 + 136 - 1, 60 + 64]
         assert tuple(border) == (SEEN if step < context else UNSEEN)
         head = picture[:30].reshape(-1, 3)
         color, other = (SEEN, UNSEEN) if step < context else (UNSEEN, SEEN)
         assert (head == color).all(axis=1).any()
+        word = (picture[:30] == color).all(axis=2).any(axis=0).tobytes()
+        words["context" if step < context else "prediction"].add(word)
         assert not (head == other).all(axis=1).any()
+    assert [len(shapes) for shapes in words.values()] == [context > 0, context < 5]
+    assert not words["context"] & words["prediction"]
     heads = {picture[:30].tobytes() for picture in film}
     assert len(heads) == 5, "the step number is written above each picture"
 

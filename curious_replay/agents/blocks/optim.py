@@ -70,5 +70,9 @@ class Optimiser:
         """Go on from where `tensors` were taken."""
         self.adam.state.clear()
         for name, value in tensors.items():
-            key, _, parameter = name.partition(".")
-            self.adam.state[self.parameters[parameter]][key] = value.clone()
+            key, _, owner = name.partition(".")
+            parameter = self.parameters[owner]
+            if value.shape == parameter.shape:
+                # Fused Adam takes the memory of both to be in one order, channels-last or not.
+                value = torch.empty_like(parameter).copy_(value)  # noqa: PLW2901
+            self.adam.state[parameter][key] = value.detach().to(parameter.device, copy=True)

@@ -1,0 +1,103 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from fake_agent import FakeAgent
+from runs import config, run
+
+from curious_replay import cli
+from curious_replay.run import evaluate, load_agent
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    schedule = ((0, "empty"), (30, "object"))
+    run(config("toy/two-rooms", env={"schedule": schedule}, train={"steps": 60}), folder)
+    return folder
+
+
+def test_the_agent_of_a_run_is_evaluated_in_five_lines(trained, tmp_path):
+    saved = load_agent(trained)
+    episodes = evaluate(saved, episodes=3, video=tmp_path / "out.mp4")
+    assert len(episodes) == 3
+    assert {episode.values["phase"] for episode in episodes} == {"object"}
+    assert {episode.values["length"] for episode in episodes} == {10}  # --eval.max-steps
+    assert (tmp_path / "out.mp4").stat().st_size > 500
+    assert saved.step == saved.frame == 60
+
+
+def test_evaluation_can_be_repeated_and_leaves_the_agent_alone(trained):
+    saved = load_agent(trained)
+    before = {name: value.clone() for name, value in saved.agent.tensors().items()}
+    results = [evaluate(saved, 2, seed=seed) for seed in (1, 1, 2)]
+    values = [[episode.values for episode in result] for result in results]
+    assert values[0] == values[1]
+    for name, value in saved.agent.tensors().items():
+        assert (value == before[name]).all()
+
+
+def test_the_agent_is_the_saved_one(trained):
+    saved = load_agent(trained)
+    new = FakeAgent(saved.config.agent, saved.facts.spaces, 0)
+    assert not np.allclose(saved.agent.weight.detach(), new.weight.detach())
+    assert int(saved.agent.calls) == 21
+
+
+def test_the_command_prints_a_table_and_writes_a_film(trained, tmp_path, capsys):
+    film = tmp_path / "films" / "out.mp4"
+    code = cli.main(["eval", str(trained), "--episodes", "2", "--video", str(film)])
+    assert code == 0
+    out = capsys.readouterr().out
+    assert "toy/two-rooms at step 60: return 0.00" in out
+    assert "over 2 episodes" in out
+    assert film.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{run}", "--episodes", "0"], "--episodes must be at least 1"),
+        (["{run}", "--video", "film.avi"], "--video must end in .mp4, got 'film.avi'"),
+        (["{run}", "--phase", "ball"], "--phase must be one of empty, object, got 'ball'"),
+        (["nowhere"], "nowhere holds no run"),
+    ],
+)
+def test_mistakes_are_explained(arguments, message, trained, capsys):
+    assert cli.main(["eval", *(a.format(run=trained) for a in arguments)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_other_options_of_the_command(trained, capsys):
+    code = cli.main(
+        [
+            "eval",
+            str(trained),
+            "--episodes",
+            "1",
+            "--phase",
+            "empty",
+            "--seed",
+            "3",
+            "--device",
+            "cpu",
+        ]
+    )
+    assert code == 0
+    assert "empty" in capsys.readouterr().out
+
+
+def test_light_commands_do_not_wait_for_torch():
+    code = "import sys; from curious_replay import cli; cli.main(['envs']); cli.main(['--help'])"
+    code += "; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_unknown_commands_are_answered_with_the_nearest(capsys):
+    assert cli.main(["trian"]) == 2
+    assert "did you mean train?" in capsys.readouterr().err
+    assert cli.main([]) == 2
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in cli.COMMANDS)

@@ -1,0 +1,100 @@
+import io
+import shutil
+from types import SimpleNamespace
+
+import pytest
+from fake_agent import FakeAgent
+from rich.console import Console
+from runs import config, run
+
+from curious_replay.run import preflight, train
+from curious_replay.run.environments import look_at
+from curious_replay.run.preflight import PreflightError
+
+
+def needed(settings):
+    facts = look_at(settings.choice.env, settings.env)
+    return preflight.needs(settings, facts, FakeAgent(settings.agent, facts.spaces, 0))
+
+
+def test_needs_are_those_of_a_full_buffer():
+    settings = config(
+        env={"image_size": 64}, replay={"capacity": 1_000_000}, train={"steps": 10_000_000}
+    )
+    found = needed(settings)
+    # an image, three actions and a reward, three flags, two logs of 4 bytes
+    assert found.step_bytes == 64 * 64 * 3 + 4 * 4 + 3 + 8
+    assert found.replay_memory == 1_000_000 * (found.step_bytes + 22)
+    assert found.parameters == 9
+    assert found.agent_memory == 9 * 4 * 4
+
+
+def test_steps_that_never_come_need_no_room():
+    few = needed(config(replay={"capacity": 1_000_000}, train={"steps": 1000}))
+    assert few.steps == 2000
+
+
+def test_steps_on_disk_need_little_memory():
+    groups = {"replay": {"capacity": 1_000_000}, "train": {"steps": 10_000_000}}
+    memory = needed(config(**groups))
+    groups["replay"]["storage"] = "disk"
+    disk = needed(config(**groups))
+    assert disk.memory < memory.memory / 50
+    assert disk.disk == memory.disk
+
+
+def test_what_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
+    settings = config(replay={"capacity": 1_000_000}, train={"steps": 10_000_000})
+    monkeypatch.setattr(preflight, "free_memory", lambda: 10**9)
+    with pytest.raises(PreflightError) as refusal:
+        run(settings, tmp_path / "run")
+    message = str(refusal.value)
+    assert "3.1 GB" in message
+    assert "1.0 GB are free" in message
+    assert "--replay.capacity or --replay.storage disk" in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_does_not_fit_on_disk_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    with pytest.raises(PreflightError, match=r"needs .* kB of disk .* 1.0 kB are free.*--logdir"):
+        run(config(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_resumed_run_has_written_is_counted(tmp_path, monkeypatch):
+    run(config(train={"steps": 100}), tmp_path / "run")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=100_000))
+    with pytest.raises(PreflightError):
+        run(config(train={"steps": 120}), tmp_path / "new")
+    assert run(config(train={"steps": 120}), tmp_path / "run", resume=True).finished
+
+
+def test_needs_are_printed_before_the_start(tmp_path):
+    said = io.StringIO()
+    train(config(train={"steps": 20}), tmp_path, console=Console(file=said, width=200))
+    text = said.getvalue()
+    assert "replay: 40 steps of 3.1 kB" in text
+    assert "agent: 9 parameters" in text
+    assert "disk: " in text
+
+
+def test_the_limit_of_a_container_counts(tmp_path):
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    8000 kB\n")
+    assert preflight.free_memory(tmp_path) == 8000 * 1024
+    group = tmp_path / "sys/fs/cgroup"
+    group.mkdir(parents=True)
+    (group / "memory.max").write_text("5000000\n")
+    (group / "memory.current").write_text("3000000\n")
+    (group / "memory.stat").write_text("anon 5\nfile 1000000\n")
+    assert preflight.free_memory(tmp_path) == 3_000_000
+    (group / "memory.max").write_text("max\n")
+    assert preflight.free_memory(tmp_path) == 8000 * 1024
+    assert preflight.free_memory(tmp_path / "nowhere") is None
+
+
+def test_sizes_are_said_in_words():
+    assert [preflight.size(n) for n in (12, 3200, 4.56e6, 12.3e9, 5e12)] == [
+        "12 B", "3.2 kB", "4.6 MB", "12.3 GB", "5.0 TB",
+    ]  # fmt: skip
