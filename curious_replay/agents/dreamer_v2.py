@@ -19,18 +19,16 @@ from curious_replay.agents.blocks.rssm import Latent, Rssm, State
 from curious_replay.agents.blocks.slow_copy import TargetCopy
 from curious_replay.agents.dreamer import (
     Behaviour,
-    Belief,
     Dreamer,
     Imagined,
     Lesson,
-    Replayed,
     Reward,
     Study,
-    WorldModel,
     check_finite,
 )
 from curious_replay.agents.dreamer_v2_config import SIZES, DreamerV2Config, Size
 from curious_replay.agents.interface import Arrays, Spaces
+from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 
 class DreamerV2(Dreamer):

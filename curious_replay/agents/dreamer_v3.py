@@ -19,18 +19,16 @@ from curious_replay.agents.blocks.rssm import Rssm, State
 from curious_replay.agents.blocks.slow_copy import SlowCopy
 from curious_replay.agents.dreamer import (
     Behaviour,
-    Belief,
     Dreamer,
     Imagined,
     Lesson,
-    Replayed,
     Reward,
     Study,
-    WorldModel,
     check_finite,
 )
 from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
 from curious_replay.agents.interface import Spaces
+from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 
 class DreamerV3(Dreamer):

@@ -18,7 +18,6 @@ from curious_replay.agents.dreamer import (
     Dreamer,
     Imagined,
     Lesson,
-    Replayed,
     Study,
     check_finite,
     make_feedback,
@@ -34,6 +33,7 @@ from curious_replay.agents.interface import (
     Spaces,
 )
 from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
+from curious_replay.agents.world_model import Replayed
 
 SECOND = 1 << 40  # added to the seed for what this agent adds, so that it begins differently
 
