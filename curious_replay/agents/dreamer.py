@@ -199,16 +199,14 @@ class Dreamer(Agent):
 
     @torch.no_grad()
     def open_loop(self, batch: Arrays, context: int) -> np.ndarray:
-        """See `Agent.open_loop`; has its own generator, so that nothing else is disturbed."""
+        """See `Agent.open_loop`; latents are the most likely ones, so that nothing is drawn."""
         replayed = self.load(batch)
-        generator = torch.Generator(self.device).manual_seed(0)
-        noise = self.model.latent.noise(*replayed.reward.shape, generator=generator)
         seen = self.load({name: array[:, :context] for name, array in batch.items()})
-        states = self.model.believe(seen, noise[:context]).states
+        states = self.model.believe(seen, None).states
         features = [*states.feature]
         state = State(states.deter[-1], states.stoch[-1])
-        for t in range(context, len(noise)):
-            state = self.model.rssm.imagine(state, replayed.previous_action[t], noise[t])
+        for action in replayed.previous_action[context:]:
+            state = self.model.rssm.imagine(state, action, None)
             features.append(state.feature)
         picture = self.model.picture(torch.stack(features)) + 0.5
         return to_numpy((picture.clamp(0, 1) * 255).round().transpose(0, 1)).astype(np.uint8)

@@ -93,6 +93,7 @@ class Agent(nn.Module, ABC):
         """Images, uint8 [B, T, H, W, 3], as the model sees them.
 
         The first `context` steps are seen through the model, the others predicted from the actions.
+        Nothing is changed by it, nor is anything drawn at random.
         """
 
     def tensors(self) -> dict[str, Tensor]:

@@ -95,7 +95,7 @@ class WorldModel(nn.Module):
             parts.append(self.vector_encoder(vector))
         return torch.cat(parts, -1)
 
-    def believe(self, replayed: Replayed, noise: Tensor) -> Belief:
+    def believe(self, replayed: Replayed, noise: Tensor | None) -> Belief:
         """Follow the batch; `noise` [T, B, ...] is that of the latent."""
         embedding = self.embed(replayed.image, replayed.vector)
         states, posterior = self.rssm.observe(

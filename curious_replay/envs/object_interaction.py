@@ -258,7 +258,7 @@ class ObjectInteraction(SimulatedEnv):
             facts[f"log_{name}_position"] = body.center(self.data)
         facts["log_agent_heading"] = self._bodies["agent"].heading(self.data)
         for name in self.balls:
-            facts[f"log_{name}_pixels"] = count_pixels(image, BALLS[name])
+            facts[f"log_{name}_pixels"] = np.count_nonzero(ball_pixels(image, BALLS[name]))
         return facts
 
     def _extra_state(self) -> dict[str, Any]:
@@ -281,12 +281,12 @@ def released_reward(acceleration: float) -> float:
     return 0.01 + 50 * (math.pow(0.1, excess**2) - 1)
 
 
-def count_pixels(image: Image, ball: Sphere) -> int:
-    """Pixels of `image` in the colour of `ball`, lit or shaded."""
+def ball_pixels(image: Image, ball: Sphere) -> np.ndarray:
+    """Where an image, uint8 [..., H, W, 3], has the colour of `ball`, lit or shaded: bool."""
     weak = ball.colors[0].index(0.0)
     first, second = (image[..., channel] for channel in range(3) if channel != weak)
     strength = np.minimum(first, second).astype(np.int16) - image[..., weak]
-    return int(np.count_nonzero(strength > COLOR_MARGIN))
+    return strength > COLOR_MARGIN
 
 
 def _arena_of(scale: str) -> ArenaConfig:

@@ -117,6 +117,9 @@ class RecordConfig:
     """Steps the model sees before it predicts."""
     video_rows: int = 3
     """Windows in a film, one below the other."""
+    probe_every: Whole = 0
+    """Steps between two tests of the world model on the fixed scenes of the object-interaction
+    assay; 0: none."""
     print_seconds: float = 10.0
     """Seconds between two lines where the output is no terminal."""
 
@@ -128,6 +131,7 @@ class RecordConfig:
                 "video_every": (0, None),
                 "video_context": (1, None),
                 "video_rows": (1, 64),
+                "probe_every": (0, None),
                 "print_seconds": (0, None),
             },
         )
@@ -156,6 +160,11 @@ class Config:
             raise ValueError(
                 f"--replay.capacity must be at least {least}: a window of "
                 f"{self.train.batch_length} steps for each environment, got {self.replay.capacity}"
+            )
+        if self.record.probe_every and family(self.choice.env) != "assay":
+            raise ValueError(
+                "--record.probe-every needs the scenes of the object-interaction assay; "
+                f"{self.choice.env} has none, so it must be 0"
             )
         if self.record.video_every and self.record.video_context >= self.train.batch_length:
             raise ValueError(

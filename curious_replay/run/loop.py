@@ -8,7 +8,7 @@ between any two updates; `owed` are those of the round that are still to come.
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curious_replay.agents.interface import Agent
 from curious_replay.replay import ReplayBuffer
@@ -24,6 +24,9 @@ from curious_replay.run.record import Record
 from curious_replay.run.seeds import seed_of
 from curious_replay.run.stop import Stop
 from curious_replay.run.video import open_loop_film
+
+if TYPE_CHECKING:
+    from curious_replay.run.probe import Probe
 
 UNRECORDED = ("bytes", "capacity")  # of replay's numbers: the first depends on how it was loaded
 
@@ -53,6 +56,7 @@ class Trainer:
             "log": Every(config.train.log_every, last=0),
             "evaluate": Every(config.eval.every, last=0),
             "film": Every(config.record.video_every if facts.spaces.image else 0, last=0),
+            "probe": Every(config.record.probe_every, last=0),
             "save": Every(config.train.save_every, last=0),
         }
         self.episodes = Averages()
@@ -72,6 +76,7 @@ class Trainer:
         self._opened.callback(self.learner.close)
         self.evaluation = Evaluation(agent, config, facts)
         self._opened.callback(self.evaluation.close)
+        self.probe: Probe | None = None  # made when it is first due
         self._saved_at = self._logged_at = time.monotonic()
         self._logged = Counters()
         self._seconds = {"policy": 0.0, "update": 0.0, "wait": 0.0, "save": 0.0}
@@ -118,7 +123,13 @@ class Trainer:
     def _do_what_is_due(self) -> None:
         """Metrics, evaluation, film, checkpoint; what a stop prevents stays due."""
         step = self.counters.step
-        for name, act in (("log", self._log), ("evaluate", self._evaluate), ("film", self._film)):
+        acts = {
+            "log": self._log,
+            "evaluate": self._evaluate,
+            "film": self._film,
+            "probe": self._test_model,
+        }
+        for name, act in acts.items():
             if not self.stop and self.every[name].due(step) and act():
                 self.every[name].done(step)
                 self._changed = True
@@ -202,11 +213,20 @@ class Trainer:
             return False  # nothing was learned yet: later
         settings = self.config.record
         rows = {name: value[: settings.video_rows] for name, value in batch.items()}
-        before = self.agent.generator.get_state()  # a film must not change what is learned
         model = self.agent.open_loop(rows, settings.video_context)
-        self.agent.generator.set_state(before)
         film = open_loop_film(rows["image"], model, settings.video_context)
         self.record.video("open-loop", asdict(self.counters), film, self.facts.fps)
+        return True
+
+    def _test_model(self) -> bool:
+        """Errors of the world model on the test scenes."""
+        if self.probe is None:
+            from curious_replay.run.probe import Probe  # noqa: PLC0415  # needs the simulator
+
+            env: Any = self.config.env
+            self.probe = Probe(env.image_size, self.facts.camera or "auto", env.action_repeat)
+        for line in self.probe.lines(self.agent):
+            self.record.probe(asdict(self.counters), line)
         return True
 
     def _save(self) -> None:

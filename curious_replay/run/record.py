@@ -2,7 +2,8 @@
 
     config.json     all settings                      meta.json       versions, commit, seed, host
     metrics.jsonl   losses and the like               episodes.jsonl  one line for each episode
-    speed.jsonl     whatever depends on the clock     events/         the same for TensorBoard
+    probe.jsonl     model error on test scenes        speed.jsonl     whatever depends on the clock
+    events/         the same for TensorBoard, without the probe
     videos/         films                             checkpoints/    not ours: what resuming needs
 
 Each line begins with the counters: frame, step, update. A line is with the operating system when
@@ -47,7 +48,10 @@ Values = Mapping[str, float | int | str]
 COUNTERS = ("frame", "step", "update")
 CONFIG, META, LOCK = "config.json", "meta.json", ".lock"
 METRICS, EPISODES, SPEED = "metrics.jsonl", "episodes.jsonl", "speed.jsonl"
-TAGS = {METRICS: "train", EPISODES: "episode", SPEED: "speed"}
+PROBE = "probe.jsonl"
+REPEATABLE = (METRICS, EPISODES, PROBE)
+"""Files that a resumed run writes again, line by line, as they were."""
+TAGS = {METRICS: "train", EPISODES: "episode", SPEED: "speed", PROBE: "probe"}
 """Before names that have no group of their own ("loss/image"), where they are shown in groups."""
 
 
@@ -120,7 +124,7 @@ class Record:
         if missing:
             raise RecordError(f"{folder} holds no run to resume: it has no {missing[0]}")
         with _locked(folder) as lock:
-            sizes = {name: position.get("bytes", {}).get(name, 0) for name in (METRICS, EPISODES)}
+            sizes = {name: position.get("bytes", {}).get(name, 0) for name in REPEATABLE}
             for name, size in sizes.items():  # all are judged before one is changed
                 _check(folder / name, size)
             sinks: list[Sink] = []
@@ -143,6 +147,10 @@ class Record:
     def episode(self, counters: Counters, values: Values) -> None:
         """Add a line for an episode that has ended; the same rule holds."""
         self._write(EPISODES, counters, values)
+
+    def probe(self, counters: Counters, values: Values) -> None:
+        """Add a line of the model's error on a test scene; the same rule holds."""
+        self._write(PROBE, counters, values)
 
     def speed(self, counters: Counters, values: Values) -> None:
         """Add a line of whatever depends on the clock."""
@@ -181,7 +189,7 @@ class Record:
             sink.flush()
         for file in self._files.values():
             os.fsync(file.fileno())
-        sizes = {name: os.fstat(self._files[name].fileno()).st_size for name in (METRICS, EPISODES)}
+        sizes = {name: os.fstat(self._files[name].fileno()).st_size for name in REPEATABLE}
         return {"frame": self._frame, "line": self._line, "bytes": sizes}
 
     def close(self) -> None:
@@ -213,7 +221,7 @@ class Record:
         if file != SPEED:  # how many lines speed has is up to the clock: they have no numbers
             self._line += 1
         self._frame = head["frame"]
-        for sink in self._sinks:
+        for sink in self._sinks if file != PROBE else ():  # hundreds of lines each time
             sink.scalars(self._frame, line, _scalars(file, tail))
 
 

@@ -117,6 +117,7 @@ VALUES = {
     "--record.video-every": "77",
     "--record.video-context": "4",
     "--record.video-rows": "2",
+    "--record.probe-every": "7",
     "--record.print-seconds": "3",
 }
 CHOICES = [
@@ -312,6 +313,7 @@ BAD = {
     "--record.video-every 10 --record.video-context 4": "--record.video-context must be below",
     "--record.video-context 0": "--record.video-context must be at least 1",
     "--record.video-rows 0": "--record.video-rows must be from 1",
+    "--record.probe-every 5": "toy/count has none, so it must be 0",
     "--record.video-every -1": "--record.video-every must be at least 0",
     "--record.print-seconds -1": "--record.print-seconds must be at least 0",
     "--train.stepps 5": "--train.steps",

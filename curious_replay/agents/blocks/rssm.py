@@ -85,25 +85,25 @@ class Rssm(nn.Module):
         outputs: Tensor = self.prior_output(self.prior_hidden(deter))
         return outputs
 
-    def imagine(self, state: State, action: Tensor, noise: Tensor) -> State:
-        """One step without seeing. action [N, A], noise [N, ...] of the latent."""
+    def imagine(self, state: State, action: Tensor, noise: Tensor | None) -> State:
+        """One step without seeing. action [N, A], noise [N, ...] of the latent; None: its mode."""
         x = self.inputs(torch.cat([state.stoch, bounded(action)], -1))
         deter = self.gru(x, state.deter)
-        return State(deter, self.latent.sample(self.prior(deter), noise))
+        return State(deter, self._draw(self.prior(deter), noise))
 
     def observe(
         self,
         embedding: Tensor,
         action: Tensor,
         is_first: Tensor,
-        noise: Tensor,
+        noise: Tensor | None,
         state: State | None = None,
     ) -> tuple[State, Tensor]:
         """Follow what was seen, from `state`, and from the start wherever `is_first`.
 
         embedding [T, B, E], action [T, B, A] that led to each step, is_first bool [T, B],
-        noise [T, B, ...] of the latent. Returns states [T, B, ...] and what the posterior head
-        says, [T, B, latent.outputs].
+        noise [T, B, ...] of the latent, None for its mode. Returns states [T, B, ...] and what the
+        posterior head says, [T, B, latent.outputs].
 
         Products that need no state are made for all steps before the loop, and gradients of the
         weights after it; the prior of all steps is one call of `prior`, left to the caller.
@@ -134,11 +134,14 @@ class Rssm(nn.Module):
             x = self.inputs.finish(inputs(stoch))
             deter = self.gru.gates(gru(torch.cat([deter, x], -1)), deter)
             post = post_output(self.post_hidden.finish(post_hidden(deter)))
-            stoch = self.latent.sample(post, noise[t])
+            stoch = self._draw(post, None if noise is None else noise[t])
             deters.append(deter)
             stochs.append(stoch)
             posts.append(post)
         return State(torch.stack(deters), torch.stack(stochs)), torch.stack(posts)
+
+    def _draw(self, outputs: Tensor, noise: Tensor | None) -> Tensor:
+        return self.latent.mode(outputs) if noise is None else self.latent.sample(outputs, noise)
 
 
 class GruCell(nn.Module):

@@ -1,0 +1,95 @@
+"""Agents learn: better than what can be had without learning, and a task from pixels."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from curious_replay.agents.dreamer_v3 import DreamerV3
+from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+from curious_replay.agents.interface import Spaces
+from curious_replay.envs import make
+from curious_replay.replay import ReplayBuffer, Uniform
+from curious_replay.run import Choice, preset, train
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Tests run side by side: more threads than cores only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def random_walk(steps, length, seed=0):
+    """A buffer of `toy/mirror` under a random policy."""
+    env = make("toy/mirror", image_size=32)
+    rng = np.random.default_rng(seed)
+    buffer = ReplayBuffer(steps, length, rule=Uniform(), seed=seed)
+    observation, _ = env.reset(seed=seed)
+    reward, first, terminated, truncated = 0.0, True, False, False
+    for _ in range(steps):
+        last = terminated or truncated
+        action = int(rng.integers(4))
+        step = {
+            "image": observation["image"],
+            "action": np.zeros(4, np.float32) if last else np.eye(4, dtype=np.float32)[action],
+            "reward": np.float32(reward),
+            "is_first": first,
+            "is_last": last,
+            "is_terminal": terminated,
+        }
+        buffer.add({name: np.asarray(value)[None] for name, value in step.items()})
+        if last:
+            observation, _ = env.reset()
+            reward, first, terminated, truncated = 0.0, True, False, False
+        else:
+            observation, reward, terminated, truncated, _ = env.step(action)
+            first = False
+    return buffer
+
+
+def test_world_model_beats_the_mean_picture_and_standing_still():
+    """Two floors, computed from the data: what a model that ignores its input can reach."""
+    buffer = random_walk(600, 12)
+    config = DreamerV3Config(size="nano", model_lr=2e-3, imagination=2)
+    agent = DreamerV3(config, Spaces(4, discrete=True, image=(32, 32)), seed=0)
+    for _ in range(350):
+        losses = agent.update(buffer.sample(8)).metrics
+    test = buffer.sample(32)
+    pictures = test["image"] / 255
+    # Loss of the best constant prediction: the variance of each pixel, summed.
+    of_the_mean = pictures.var((0, 1)).sum()
+    assert losses["model/image"] < 0.5 * of_the_mean
+    assert losses["model/reward"] < 0.5  # nats; it begins at log 255 = 5.54
+
+    # After 4 steps of context the model walks on blindly: it must know what an action does.
+    context = 4
+    goes_on = ~np.logical_or.accumulate(test["is_first"][:, context:], axis=1)
+    ahead = agent.open_loop(test, context)[:, context:] / 255
+    truth, present = pictures[:, context:], pictures[:, context - 1 : context]
+    wrong = ((ahead - truth) ** 2).sum((2, 3, 4))[goes_on].mean()
+    of_standing_still = ((present - truth) ** 2).sum((2, 3, 4))[goes_on].mean()
+    assert wrong < 0.8 * of_standing_still
+
+
+def test_a_pixel_task_is_solved(tmp_path):
+    choice = Choice(env="toy/mirror", agent="dreamerv3", replay="curious", scale="mini")
+    config = preset(choice, seed=0)
+    config = replace(
+        config,
+        train=replace(config.train, steps=2400, threads=1),
+        eval=replace(config.eval, every=0),
+        record=replace(config.record, video_every=0),
+    )
+    train(config, tmp_path / "run", console=Console(quiet=True))
+    lines = (tmp_path / "run" / "episodes.jsonl").read_text().splitlines()
+    episodes = [json.loads(line) for line in lines]
+    first, last = episodes[:15], episodes[-30:]
+    assert np.mean([episode["return"] for episode in first]) < 0.7
+    assert np.mean([episode["return"] for episode in last]) > 0.95
+    assert np.mean([episode["length"] for episode in last]) < 8
