@@ -1,6 +1,7 @@
 """Begin or resume a run: look before the start, open everything, train, close everything."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
 
@@ -52,6 +53,8 @@ def train(
         raise ValueError(f"{folder} holds a run already: add --resume, or choose another --logdir")
     if exists:
         _check_resumable(load_config(folder), config)
+    if config.record.wandb and find_spec("wandb") is None:
+        raise ValueError("--record.wandb needs the package: pip install 'curious-replay[wandb]'")
     _prepare_torch(config)
     facts = look_at(config.choice.env, config.env)
     agent = make_agent(config, facts)

@@ -25,6 +25,8 @@ class FakeConfig:
     """Learning rate."""
     fail_at: int = -1
     """Update at which a loss is infinite."""
+    fail_again_at: int = -1
+    """Another one."""
     fail_for: int = 1
     """Updates in a row that fail."""
 
@@ -65,9 +67,9 @@ class FakeAgent(Agent):
 
     def update(self, batch):
         self.calls += 1
-        fail = self.config.fail_at
-        if fail >= 0 and fail < int(self.calls) <= fail + self.config.fail_for:
-            raise NonFiniteError("the reward loss")
+        for fail in (self.config.fail_at, self.config.fail_again_at):
+            if fail >= 0 and fail < int(self.calls) <= fail + self.config.fail_for:
+                raise NonFiniteError("the reward loss")
         features = self._features(batch)
         noise = torch.randn(features.shape[:2], generator=self.generator)
         predicted = (features @ self.weight).mean(-1)

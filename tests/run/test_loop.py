@@ -238,6 +238,15 @@ def test_such_updates_can_be_skipped_up_to_a_limit(tmp_path):
         run(limited, tmp_path / "b")
 
 
+def test_only_skipped_updates_in_a_row_count(tmp_path):
+    settings = config(
+        agent={"fail_at": 5, "fail_again_at": 20, "fail_for": 2},
+        train={"nonfinite": "skip", "nonfinite_limit": 2},
+    )
+    assert run(settings, tmp_path).finished
+    assert metrics(tmp_path)[-1]["skipped_updates"] == 4
+
+
 def test_a_stopped_run_can_be_resumed_with_skipping(tmp_path):
     with pytest.raises(TrainingFailedError):
         run(config(agent={"fail_at": 40}), tmp_path)

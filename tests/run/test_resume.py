@@ -22,6 +22,16 @@ def test_resumed_run_equals_one_never_stopped(replay, num_envs, tmp_path, monkey
     assert lines(tmp_path / "killed") == lines(tmp_path / "whole")
 
 
+def test_random_actions_go_on_too(tmp_path):
+    def settings(steps):
+        return config(train={"steps": steps, "prefill": 100, "log_every": 10})
+
+    run(settings(120), tmp_path / "whole")
+    run(settings(60), tmp_path / "parts")
+    run(settings(120), tmp_path / "parts", resume=True)
+    assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
+
+
 def dreamer(env, steps, num_envs=1, **changes):
     config = preset(Choice(env=env, agent="dreamerv3", replay="curious", scale="debug"))
     groups = {

@@ -8,7 +8,7 @@ from runs import lines
 
 from curious_replay import cli
 from curious_replay.commands.train import parse
-from curious_replay.run import load_config, preset
+from curious_replay.run import load_config, preset, training
 from curious_replay.run.config import Choice, differences
 from curious_replay.run.files import read_lines
 from curious_replay.run.replay_config import REPLAYS
@@ -328,6 +328,13 @@ def test_bad_values_fail_before_anything_starts(options, tmp_path, capsys, monke
         code = end.code
     assert code == 2
     assert BAD[options] in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_and_biases_must_be_installed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(training, "find_spec", lambda name: None)
+    assert go(tmp_path / "run", "--record.wandb") == 2
+    assert "--record.wandb needs the package" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
