@@ -180,7 +180,9 @@ def _dreamer_v2(kind: str, choice: Choice) -> Changes:
         }
     if choice.scale == "mini":
         agent |= {"size": "nano-G" if simulated else "nano-D", "imagination": 10}
-        agent |= {"model_lr": 1e-3, "actor_lr": 3e-4, "critic_lr": 3e-4}
+        # Until the critic is copied a second time, the actor follows targets made of first weights.
+        agent |= {"model_lr": 1e-3, "actor_lr": 1e-4, "critic_lr": 3e-4, "target_every": 20}
+        agent |= {"entropy": 1e-3} if simulated else {}
         return {
             "agent": agent,
             "train": {
