@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.run.settings import within
 
 if TYPE_CHECKING:  # PyTorch is imported when an agent is made
@@ -32,6 +34,18 @@ class AgentEntry:
         within("agent", config, self.bounds)
 
 
+def _make_dreamer_v2(config: Any, spaces: "Spaces", seed: int, device: str) -> "Agent":
+    from curious_replay.agents.dreamer_v2 import DreamerV2  # noqa: PLC0415
+
+    return DreamerV2(config, spaces, seed, device)
+
+
+def _make_plan2explore(config: Any, spaces: "Spaces", seed: int, device: str) -> "Agent":
+    from curious_replay.agents.plan2explore import Plan2Explore  # noqa: PLC0415
+
+    return Plan2Explore(config, spaces, seed, device)
+
+
 def _make_dreamer_v3(config: Any, spaces: "Spaces", seed: int, device: str) -> "Agent":
     from curious_replay.agents.dreamer_v3 import DreamerV3  # noqa: PLC0415
 
@@ -41,29 +55,66 @@ def _make_dreamer_v3(config: Any, spaces: "Spaces", seed: int, device: str) -> "
 POSITIVE = (1e-30, 1e30)
 SHARE = (0.0, 1.0)
 
+NOT_NEGATIVE = (0.0, 1e30)
+
+DREAMER_V3_BOUNDS = {
+    "unimix": SHARE,
+    "bins": (2, 100_001),
+    "free_nats": NOT_NEGATIVE,
+    "dynamics_scale": NOT_NEGATIVE,
+    "representation_scale": NOT_NEGATIVE,
+    "model_lr": POSITIVE,
+    "model_eps": POSITIVE,
+    "model_clip": POSITIVE,
+    "actor_lr": POSITIVE,
+    "critic_lr": POSITIVE,
+    "actor_critic_eps": POSITIVE,
+    "actor_critic_clip": POSITIVE,
+    "imagination": (1, 1000),
+    "discount_horizon": (1, 1e30),
+    "return_lambda": SHARE,
+    "entropy": NOT_NEGATIVE,
+    "return_decay": SHARE,
+    "slow_fraction": SHARE,
+}
+DREAMER_V2_BOUNDS = {
+    "discount": SHARE,
+    "kl_scale": NOT_NEGATIVE,
+    "kl_balance": SHARE,
+    "free_nats": NOT_NEGATIVE,
+    "model_lr": POSITIVE,
+    "actor_lr": POSITIVE,
+    "critic_lr": POSITIVE,
+    "eps": POSITIVE,
+    "clip": POSITIVE,
+    "decay": SHARE,
+    "imagination": (2, 1000),  # an action counts from the state it leads to
+    "return_lambda": SHARE,
+    "entropy": NOT_NEGATIVE,
+    "target_every": (1, 1_000_000),
+}
+PLAN2EXPLORE_BOUNDS = {
+    "intrinsic_scale": NOT_NEGATIVE,
+    "ensemble.members": (2, 1000),
+    "ensemble.lr": POSITIVE,
+    "ensemble.eps": POSITIVE,
+    "ensemble.clip": POSITIVE,
+    "ensemble.decay": SHARE,
+}
+
+
+def _plan2explore_on(bounds: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Bounds of Plan2Explore, and those of its Dreamer one level below."""
+    return {**PLAN2EXPLORE_BOUNDS, **{f"dreamer.{name}": b for name, b in bounds.items()}}
+
+
 AGENTS: dict[str, AgentEntry] = {
-    "dreamerv3": AgentEntry(
-        config=DreamerV3Config,
-        make=_make_dreamer_v3,
-        bounds={
-            "unimix": SHARE,
-            "bins": (2, 100_001),
-            "free_nats": (0, 1e30),
-            "dynamics_scale": (0, 1e30),
-            "representation_scale": (0, 1e30),
-            "model_lr": POSITIVE,
-            "model_eps": POSITIVE,
-            "model_clip": POSITIVE,
-            "actor_lr": POSITIVE,
-            "critic_lr": POSITIVE,
-            "actor_critic_eps": POSITIVE,
-            "actor_critic_clip": POSITIVE,
-            "imagination": (1, 1000),
-            "discount_horizon": (1, 1e30),
-            "return_lambda": SHARE,
-            "entropy": (0, 1e30),
-            "return_decay": SHARE,
-            "slow_fraction": SHARE,
-        },
+    "dreamerv3": AgentEntry(DreamerV3Config, _make_dreamer_v3, DREAMER_V3_BOUNDS),
+    "dreamerv2": AgentEntry(DreamerV2Config, _make_dreamer_v2, DREAMER_V2_BOUNDS),
+    "plan2explore": AgentEntry(
+        Plan2ExploreConfig, _make_plan2explore, _plan2explore_on(DREAMER_V2_BOUNDS)
+    ),
+    "plan2explore-v3": AgentEntry(
+        Plan2ExploreV3Config, _make_plan2explore, _plan2explore_on(DREAMER_V3_BOUNDS)
     ),
 }

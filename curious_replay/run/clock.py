@@ -4,14 +4,15 @@ from fractions import Fraction
 
 
 class Ratio:
-    """How many updates are due: one at first, then `ratio / batch_steps` for each step.
+    """How many updates are due: `first` to begin with, then `ratio / batch_steps` for each step.
 
     `ratio` is the train ratio, replayed steps per step, and `batch_steps` the steps in a batch.
     Counted in fractions, so that after any number of steps not one update is missing or too many.
     """
 
-    def __init__(self, ratio: float, batch_steps: int) -> None:
+    def __init__(self, ratio: float, batch_steps: int, first: int = 1) -> None:
         self.updates_per_step = Fraction(ratio).limit_denominator(10**6) / batch_steps
+        self.first = first
         self.start: int | None = None  # the step of the first update
         self.done = 0
 
@@ -21,7 +22,7 @@ class Ratio:
             return 0
         if self.start is None:
             self.start = step
-        due = 1 + int((step - self.start) * self.updates_per_step) - self.done
+        due = self.first + int((step - self.start) * self.updates_per_step) - self.done
         self.done += due
         return due
 

@@ -49,6 +49,8 @@ class TrainConfig:
     """Steps in a window."""
     prefill: Whole = 1100
     """Steps with random actions before the first update."""
+    pretrain: Whole = 1
+    """Updates that are due at once when training begins; later ones follow from the ratio."""
     log_every: Whole = 1000
     """Steps between two lines of metrics."""
     save_every: Whole = 10_000
@@ -74,6 +76,7 @@ class TrainConfig:
                 "batch_size": (1, 65_536),
                 "batch_length": (2, 65_536),
                 "prefill": (0, None),
+                "pretrain": (1, 10**6),
                 "log_every": (1, None),
                 "save_every": (0, None),
                 "save_minutes": (0, None),

@@ -51,7 +51,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.owed = 0
         self._changed = True  # since the last save
-        self.ratio = Ratio(*config.updates_per_step)
+        self.ratio = Ratio(*config.updates_per_step, first=config.train.pretrain)
         self.every = {
             "log": Every(config.train.log_every, last=0),
             "evaluate": Every(config.eval.every, last=0),

@@ -11,13 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from curious_replay.agents.dreamer_v2_config import DreamerV2Config
+from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+from curious_replay.agents.plan2explore_config import EnsembleConfig
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.config import Choice, Config, EvalConfig, RecordConfig, TrainConfig
 from curious_replay.run.env_config import FAMILIES, family
-from curious_replay.run.replay_config import REPLAYS
+from curious_replay.run.replay_config import REPLAYS, AdversarialPart
 
 Changes = Mapping[str, Mapping[str, Any]]
 """{group: {setting: value}}."""
+SIMULATED = ("assay", "background", "constrained", "control")
+"""Families with continuous actions."""
 
 
 def preset(choice: Choice, seed: int = 0) -> Config:
@@ -71,7 +76,7 @@ def _environment(kind: str, scale: str) -> Changes:
 
 def _dreamer_v3(kind: str, choice: Choice) -> Changes:
     """Published: XL on Crafter, S on control tasks, 512 replayed steps a step on both."""
-    simulated = kind in ("assay", "background", "constrained", "control")
+    simulated = kind in SIMULATED
     if choice.scale == "paper":
         # The released replay knows one environment only, so the paper ran prioritised replay with
         # one and uniform replay, on control tasks, with four.
@@ -138,4 +143,98 @@ def _dreamer_v3(kind: str, choice: Choice) -> Changes:
     }
 
 
-PRESETS: dict[str, Callable[[str, Choice], Changes]] = {"dreamerv3": _dreamer_v3}
+def _dreamer_v2(kind: str, choice: Choice) -> Changes:
+    """Published: categorical on Crafter, Gaussian elsewhere, an update every 5 steps."""
+    simulated = kind in SIMULATED
+    agent: dict[str, Any] = {}
+    if simulated:
+        # Where the paper and the released settings differ these are the paper's: Gaussian latents,
+        # 10 windows in a batch, and a state that only what is seen gives its shape.
+        agent = {
+            "size": "G",
+            "reward_transform": "none",
+            "discount": 0.99,
+            "discount_head": False,
+            "grad_heads": "observed",
+            "free_nats": 1.0,
+            "model_lr": 3e-4,
+            "actor_lr": 8e-5,
+            "critic_lr": 8e-5,
+            "entropy": 1e-4,
+        }
+    replay = _dreamer_v2_replay(kind, choice)
+    if choice.scale == "paper":
+        windows = 10 if simulated else 16
+        return {
+            "agent": agent,
+            "train": {
+                "ratio": windows * 50 / 5,
+                "batch_size": windows,
+                "batch_length": 50,
+                "prefill": 1000 if simulated else 10_000,
+                "pretrain": 100 if simulated else 1,
+            },
+            "replay": {"capacity": 2_000_000, **replay},
+            "eval": {"every": 100_000},
+            "record": {"video_every": 50_000},
+        }
+    if choice.scale == "mini":
+        agent |= {"size": "nano-G" if simulated else "nano-D", "imagination": 10}
+        # Until the critic is copied a second time, the actor follows targets made of first weights.
+        agent |= {"model_lr": 1e-3, "actor_lr": 1e-4, "critic_lr": 3e-4, "target_every": 20}
+        agent |= {"entropy": 1e-3} if simulated else {}
+        return {
+            "agent": agent,
+            "train": {
+                "ratio": 32.0,
+                "batch_size": 5,
+                "batch_length": 25,
+                "prefill": 500,
+                "pretrain": 50,
+                "save_every": 5000,
+            },
+            "replay": {"capacity": 100_000, **replay},
+            "eval": {"every": 5000, "episodes": 3},
+            "record": {"video_every": 5000},
+        }
+    agent |= {"size": "debug-G" if simulated else "debug-D", "imagination": 3}
+    debug = _dreamer_v3(kind, choice)
+    return {**debug, "agent": agent, "replay": {**debug["replay"], **replay}}
+
+
+def _dreamer_v2_replay(kind: str, choice: Choice) -> dict[str, Any]:
+    """The released reading of the rule: windows ahead, in one episode, and a loss without KL."""
+    changes: dict[str, Any] = {"window": "first", "cross_episodes": False}
+    known = REPLAYS[choice.replay].__dataclass_fields__
+    changes |= {"dialect": "dv2"} if "dialect" in known else {}
+    changes |= {"signal": "likelihood"} if "signal" in known else {}
+    if "adversarial" in known:
+        changes["adversarial"] = AdversarialPart(signal="likelihood", dialect="dv2")
+    if choice.agent == "dreamerv2" and choice.replay == "curious" and kind == "crafter":
+        changes["alpha"] = 0.5  # of the paper's main table; 0.7 everywhere else
+    return changes
+
+
+def _plan2explore(kind: str, choice: Choice) -> Changes:
+    """Published: as DreamerV2, and without any reward but disagreement."""
+    changes = _dreamer_v2(kind, choice)
+    agent: dict[str, Any] = {"dreamer": DreamerV2Config(**changes["agent"])}
+    train = dict(changes["train"])
+    if choice.scale == "mini":
+        agent["ensemble"] = EnsembleConfig(members=5, lr=1e-3)
+        train["ratio"] = 16.0  # an update takes more than twice the time
+    return {**changes, "agent": agent, "train": train}
+
+
+def _plan2explore_v3(kind: str, choice: Choice) -> Changes:
+    """Not published with prioritised replay: DreamerV3's settings, on disagreement alone."""
+    changes = _dreamer_v3(kind, choice)
+    return {**changes, "agent": {"dreamer": DreamerV3Config(**changes["agent"])}}
+
+
+PRESETS: dict[str, Callable[[str, Choice], Changes]] = {
+    "dreamerv3": _dreamer_v3,
+    "dreamerv2": _dreamer_v2,
+    "plan2explore": _plan2explore,
+    "plan2explore-v3": _plan2explore_v3,
+}

@@ -7,6 +7,7 @@ option that sets it, wherever the value came from.
 import types
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
+from operator import attrgetter
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tyro.constructors import PrimitiveConstructorSpec
@@ -45,9 +46,12 @@ def option(path: str) -> str:
 
 
 def within(group: str, settings: Any, bounds: Mapping[str, tuple[float, float | None]]) -> None:
-    """Refuse numbers outside of `bounds`, {field: (least, most or None)}; NaN is always outside."""
+    """Refuse numbers outside of `bounds`, {field: (least, most or None)}; NaN is always outside.
+
+    A field of a group within is named with a dot.
+    """
     for name, (least, most) in bounds.items():
-        value = getattr(settings, name)
+        value = attrgetter(name)(settings)
         if value is None:
             continue
         if not least <= value <= (1e18 if most is None else most):

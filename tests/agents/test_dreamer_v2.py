@@ -102,6 +102,9 @@ def test_balance_is_the_share_that_moves_the_prior():
         agent.model.config = dataclasses.replace(agent.config, kl_balance=balance, kl_scale=2.0)
         _, cost = agent.model.kl_loss(belief)
         gradients[balance] = torch.autograd.grad(cost, [prior, posterior])
+        assert cost.item() == pytest.approx(
+            2 * agent.model.latent.kl(posterior, prior).mean().item()
+        )
     only_prior, only_posterior, both = gradients[1.0], gradients[0.0], gradients[0.8]
     assert only_prior[0].abs().max() > 1e-3 and only_prior[1].abs().max() == 0
     assert only_posterior[1].abs().max() > 1e-3 and only_posterior[0].abs().max() == 0

@@ -348,3 +348,20 @@ def test_what_is_not_finite_in_exploration_is_named():
     agent.study_ahead = lambda replayed, study: {}
     with pytest.raises(NonFiniteError, match="explore_actor/loss"):
         agent.update(batch)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("kind", SPACES)
+def test_bfloat16_runs_and_stays_near(name, kind):
+    config, batch = CONFIGS[name], batch_of(kind)
+    low = replace_precision(config, "bfloat16")
+    full, half = (make(c, kind).update(batch).metrics for c in (config, low))
+    for key in ("model/loss", "ensemble/loss", "explore_actor/reward"):
+        assert half[key] == pytest.approx(full[key], rel=0.02), key
+        assert half[key] != full[key], key
+
+
+def replace_precision(config, precision):
+    return dataclasses.replace(
+        config, dreamer=dataclasses.replace(config.dreamer, precision=precision)
+    )

@@ -64,3 +64,13 @@ def test_what_was_not_done_stays_due():
     every.done(6)
     assert not every.due(9)
     assert every.due(10)
+
+
+def test_first_updates_are_due_at_once_and_the_rest_as_ever():
+    ratio, plain = Ratio(100, 500, first=100), Ratio(100, 500)
+    assert (ratio(1000), plain(1000)) == (100, 1)
+    steps = range(1001, 1100)
+    assert [ratio(step) for step in steps] == [plain(step) for step in steps]
+    again = Ratio(100, 500, first=100)
+    again.set_state(ratio.get_state())
+    assert [again(step) for step in (1100, 1105)] == [plain(step) for step in (1100, 1105)]
