@@ -5,10 +5,14 @@ episodes = evaluate(run, episodes=10, video="out.mp4")
 print(sum(episode.values["return"] for episode in episodes) / 10)
 """
 
-from curious_replay.run.config import Choice, Config
-from curious_replay.run.presets import preset
-from curious_replay.run.saved_run import SavedRun, evaluate, load_agent, load_config
-from curious_replay.run.training import Outcome, train
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from curious_replay.run.config import Choice, Config
+    from curious_replay.run.presets import preset
+    from curious_replay.run.saved_run import SavedRun, evaluate, load_agent, load_config
+    from curious_replay.run.training import Outcome, train
 
 __all__ = [
     "Choice",
@@ -21,3 +25,22 @@ __all__ = [
     "preset",
     "train",
 ]
+
+# Imported when asked for: who only reads a record does not wait for torch.
+_HOMES = {
+    "Choice": "config",
+    "Config": "config",
+    "Outcome": "training",
+    "SavedRun": "saved_run",
+    "evaluate": "saved_run",
+    "load_agent": "saved_run",
+    "load_config": "saved_run",
+    "preset": "presets",
+    "train": "training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -70,8 +70,6 @@ VALUES = {
     "--agent.slow-fraction": "0.1",
     "--agent.td": "replayed",
     "--agent.precision": "bfloat16",
-    "--agent.compile": "",
-    "--agent.no-compile": "",
     "--replay.capacity": "5000",
     "--replay.storage": "disk",
     "--replay.window": "first",
