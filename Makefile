@@ -25,6 +25,7 @@ types: .venv/ready
 bench: .venv/ready
 	$(RUN)python bench/replay.py --peers --out out/bench
 	$(RUN)python bench/envs.py --out out/bench
+	$(RUN)python bench/update.py --out out/bench
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

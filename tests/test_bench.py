@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCH = Path(__file__).parents[1] / "bench"
 
 
@@ -48,3 +50,20 @@ def test_only_the_wanted_works_are_timed(tmp_path):
     assert set(results) == {"machine", "tree", "buffer"}
     assert set(results["tree"]["100"]["curious"]) == {"set 16 runs"}
     assert results["buffer"]["curious"].keys() == {"add"}
+
+
+def test_update(tmp_path):
+    quick = ["--sizes", "debug", "--rounds", 1, "--windows", 2, "--length", 4, "--steps", 300]
+    peer = ["--sheeprl-python", sys.executable]
+    done = run("update.py", *quick, *peer, "--threads", 1, "--out", tmp_path)
+    results = json.loads((tmp_path / "update.json").read_text())
+    result = results["sizes"]["debug"]
+    assert result["seconds"].keys() == {"curious"}
+    assert set(result["parameters"]) == {"model", "actor", "critic"}
+    assert min(result["flops"].values()) > 0
+    parts = {"encoder", "recurrent core", "decoder", "heads", "losses", "imagination", "actor"}
+    assert set(result["shares"]) >= parts | {"critic", "optimisers", "other"}
+    assert sum(result["shares"].values()) == pytest.approx(1)
+    assert min(results["priorities"].values()) > 0
+    assert "without sheeprl:" in done.stderr
+    assert "One update of size debug" in done.stdout

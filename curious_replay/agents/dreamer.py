@@ -5,7 +5,8 @@ from each of the states it believes to have been in. Tensors are time first: T r
 imagined ones.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ from torch import Tensor, nn
 
 from curious_replay.agents.blocks.actor import Actor
 from curious_replay.agents.blocks.maths import symlog
-from curious_replay.agents.blocks.rssm import Latent, Rssm, State
+from curious_replay.agents.blocks.optim import Optimiser
+from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.interface import (
     Agent,
     Arrays,
@@ -23,25 +25,7 @@ from curious_replay.agents.interface import (
     NonFiniteError,
     PolicyState,
 )
-
-
-class Replayed(NamedTuple):
-    """A batch on its device, time first."""
-
-    image: Tensor | None  # [T, B, H, W, 3], -0.5 to 0.5
-    vector: Tensor | None  # [T, B, V], in symlog space
-    previous_action: Tensor  # [T, B, A], the one that led here
-    reward: Tensor  # [T, B]
-    is_first: Tensor  # bool [T, B]
-    goes_on: Tensor  # [T, B]: 1 - is_terminal
-
-
-class Belief(NamedTuple):
-    """What the world model makes of a batch."""
-
-    states: State  # [T, B, ...], drawn from the posterior
-    prior: Tensor  # [T, B, ...], outputs of the head that has not seen the step
-    posterior: Tensor  # [T, B, ...], outputs of the head that has
+from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 
 class Imagined(NamedTuple):
@@ -68,79 +52,79 @@ class Study(NamedTuple):
 class Lesson(NamedTuple):
     """What actor and critic met in imagination, for signals and logs."""
 
-    rewards: Tensor  # [H, N], on arriving at states 1 to H
+    rewards: Tensor  # [H, N], of states 1 to H (DreamerV3) or 0 to H - 1 (DreamerV2)
     values: Tensor  # [H + 1, N]
     metrics: dict[str, Tensor]
 
 
-class WorldModel(nn.Module):
-    """Encoders, recurrent core and decoders; subclasses make them and add their heads and losses.
+Reward = Callable[[Imagined], Tensor]
+"""What an actor strives for: numbers of imagined states, [H, N], or [H + 1, N] of all of them."""
 
-    What is not observed has neither encoder nor decoder.
-    """
 
-    rssm: Rssm
+class Behaviour(nn.Module, ABC):
+    """An actor and what judges it; subclasses say how they learn from what they imagine."""
 
-    def __init__(self) -> None:
+    actor: Actor
+
+    def __init__(self, imagination: int) -> None:
         super().__init__()
-        self.encoder: nn.Module | None = None
-        self.decoder: nn.Module | None = None
-        self.vector_encoder: nn.Module | None = None
-        self.vector_decoder: nn.Module | None = None
+        self.imagination = imagination
 
-    @property
-    def latent(self) -> Latent:
-        """The stochastic part of the state."""
-        return self.rssm.latent
+    @abstractmethod
+    def make_optimisers(self, prefix: str = "") -> dict[str, Optimiser]:
+        """One for the actor, one for the critic, by names that begin with `prefix`."""
 
-    @property
-    def features(self) -> int:
-        """Numbers that describe a state."""
-        return self.rssm.deter + self.latent.size
+    def imagine(self, model: WorldModel, start: State, generator: torch.Generator) -> Imagined:
+        """Act inside the model for H steps, from N states.
 
-    def embed(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
-        """What is seen, as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
-        parts = []
-        if image is not None and self.encoder is not None:
-            flat = self.encoder(image.flatten(0, -4))
-            parts.append(flat.reshape(*image.shape[:-3], -1))
-        if vector is not None and self.vector_encoder is not None:
-            parts.append(self.vector_encoder(vector))
-        return torch.cat(parts, -1)
-
-    def believe(self, replayed: Replayed, noise: Tensor) -> Belief:
-        """Follow the batch; `noise` [T, B, ...] is that of the latent."""
-        embedding = self.embed(replayed.image, replayed.vector)
-        states, posterior = self.rssm.observe(
-            embedding, replayed.previous_action, replayed.is_first, noise
-        )
-        return Belief(states, self.rssm.prior(states.deter), posterior)
-
-    def picture(self, features: Tensor) -> Tensor:
-        """Predicted image [..., H, W, 3], -0.5 to 0.5, of features [..., F]."""
-        if self.decoder is None:
-            raise ValueError("this world model was made without images")
-        pictures: Tensor = self.decoder(features.flatten(0, -2))
-        return pictures.reshape(*features.shape[:-1], *pictures.shape[1:])
+        Discrete actions learn by REINFORCE, which needs no gradient through the dynamics: there,
+        autograd follows the actor only.
+        """
+        steps, rows = self.imagination, len(start.deter)
+        latent_noise = model.latent.noise(steps, rows, generator=generator)
+        action_noise = self.actor.noise(steps + 1, rows, generator=generator)
+        state = start
+        features, actions, outputs = [], [], []
+        for t in range(steps + 1):
+            features.append(state.feature)
+            outputs.append(self.actor(features[-1].detach()))
+            actions.append(self.actor.policy(outputs[-1]).sample(action_noise[t]))
+            if t < steps:
+                with torch.set_grad_enabled(not self.actor.discrete):
+                    state = model.rssm.imagine(state, actions[-1], latent_noise[t])
+        return Imagined(torch.stack(features), torch.stack(actions), torch.stack(outputs))
 
 
 class Dreamer(Agent):
     """A world model, and something that acts and learns inside it."""
 
     model: WorldModel
+    behaviour: Behaviour
     low_precision = False
+    samples_always = True
+    """Whether actions are drawn also where the policy is evaluated; else the likeliest is taken."""
+
+    @abstractmethod
+    def make_behaviour(self) -> Behaviour:
+        """Make an actor and critic such as this agent's own, with new weights."""
 
     @abstractmethod
     def study(self, replayed: Replayed) -> Study:
         """Let the world model learn from a batch."""
 
     @abstractmethod
-    def practise(self, replayed: Replayed, start: State) -> tuple[Lesson, Tensor]:
-        """Let actor and critic learn in imagination. Returns also the signal "td" [T, B]."""
+    def practise(
+        self,
+        replayed: Replayed,
+        start: State,
+        behaviour: Behaviour | None = None,
+        reward: Reward | None = None,
+    ) -> tuple[Lesson, Tensor]:
+        """Let actor and critic learn in imagination. Returns also the signal "td" [T, B].
 
-    @abstractmethod
-    def actor(self, explore: bool) -> Actor:
-        """Who acts."""
+        By default these are the agent's own, and strive for the rewards that its model predicts;
+        another `reward` gives numbers [H + 1, N] of all imagined states.
+        """
 
     def update(self, batch: Arrays) -> Feedback:
         """Train the world model on the batch, then actor and critic from each of its states."""
@@ -149,6 +133,28 @@ class Dreamer(Agent):
         lesson, td = self.practise(replayed, study.start)
         return make_feedback({**study.signals, "td": td}, {**study.metrics, **lesson.metrics})
 
+    def fit(
+        self,
+        belief: Belief,
+        likelihoods: dict[str, Tensor],
+        kl: Tensor,
+        model: Tensor,
+        loss: Tensor,
+    ) -> Study:
+        """Reduce the world model's `loss`, a scalar, and say what it was made of.
+
+        likelihoods  [T, B]  loss of each head
+        kl           [T, B]  how far apart expectation and belief are
+        model        [T, B]  the signal of that name: all of what a step cost
+        """
+        check_finite("model", {**likelihoods, "kl": kl})
+        norm = self.optimisers["model_adam"].step(loss)
+        check_finite("model", {"gradient": norm})
+        metrics = {f"model/{name}": value.mean() for name, value in likelihoods.items()}
+        metrics |= {"model/kl": kl.mean(), "model/loss": loss.detach(), "model/gradient": norm}
+        likelihood = torch.stack([*likelihoods.values()]).sum(0)
+        return Study(belief, {"model": model, "likelihood": likelihood, "kl": kl}, metrics)
+
     def start(self, num_envs: int) -> PolicyState:
         """State of the model and the action that led to it, [num_envs, ...] each."""
         with torch.no_grad():
@@ -156,11 +162,23 @@ class Dreamer(Agent):
         action = torch.zeros(num_envs, self.spaces.actions, device=self.device)
         return {"deter": deter.clone(), "stoch": stoch.clone(), "action": action}
 
-    @torch.no_grad()
     def act(
         self, state: PolicyState, observation: Arrays, generator: torch.Generator, explore: bool
     ) -> tuple[np.ndarray, PolicyState]:
         """See `Agent.act`."""
+        sample = explore or self.samples_always
+        return self.act_as(self.behaviour.actor, state, observation, generator, sample)
+
+    @torch.no_grad()
+    def act_as(
+        self,
+        actor: Actor,
+        state: PolicyState,
+        observation: Arrays,
+        generator: torch.Generator,
+        sample: bool,
+    ) -> tuple[np.ndarray, PolicyState]:
+        """Let `actor` choose: draw from its policy, or take the likeliest action."""
         rows = len(observation["is_first"])
         is_first = torch.from_numpy(observation["is_first"]).to(self.device)
         noise = self.model.latent.noise(rows, generator=generator).to(self.device)
@@ -174,10 +192,9 @@ class Dreamer(Agent):
                 State(state["deter"], state["stoch"]),
             )
             latest = State(states.deter[0], states.stoch[0])
-            actor = self.actor(explore)
             policy = actor.policy(actor(latest.feature))
         chances = actor.noise(rows, generator=generator).to(self.device)
-        action = policy.sample(chances).clamp(-1, 1)
+        action = (policy.sample(chances) if sample else policy.mode).clamp(-1, 1)
         return to_numpy(action), {"deter": latest.deter, "stoch": latest.stoch, "action": action}
 
     @torch.no_grad()
@@ -214,8 +231,12 @@ class Dreamer(Agent):
         if self.spaces.image is not None:
             image = self._load(fields["image"]) / 255 - 0.5
         if self.spaces.vector:
-            vector = symlog(self._load(fields["vector"]))
+            vector = self.scale_vector(self._load(fields["vector"]))
         return image, vector
+
+    def scale_vector(self, vector: Tensor) -> Tensor:
+        """Observed numbers as the networks want them."""
+        return symlog(vector)
 
     def _load(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device).float()

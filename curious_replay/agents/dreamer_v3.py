@@ -4,14 +4,11 @@ Top to bottom: the course of an update, the world model and its loss, imaginatio
 and critic learn from it. Tensors are time first: T replayed steps, H imagined ones.
 """
 
-from collections.abc import Callable
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from curious_replay.agents.blocks.actor import Actor, OneHotPolicy
-from curious_replay.agents.blocks.convs import Decoder, Encoder
-from curious_replay.agents.blocks.dense import DREAMER_V3, hidden_layers, mlp
+from curious_replay.agents.blocks.dense import DREAMER_V3, mlp
 from curious_replay.agents.blocks.heads import TwoHot, binary_loss, squared_error
 from curious_replay.agents.blocks.latents import Categorical
 from curious_replay.agents.blocks.maths import exact
@@ -21,23 +18,24 @@ from curious_replay.agents.blocks.returns import ReturnScale, lambda_returns, re
 from curious_replay.agents.blocks.rssm import Rssm, State
 from curious_replay.agents.blocks.slow_copy import SlowCopy
 from curious_replay.agents.dreamer import (
-    Belief,
+    Behaviour,
     Dreamer,
     Imagined,
     Lesson,
-    Replayed,
+    Reward,
     Study,
-    WorldModel,
     check_finite,
 )
 from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
 from curious_replay.agents.interface import Spaces
+from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 
 class DreamerV3(Dreamer):
     """A world model, and an actor and a critic that learn inside it."""
 
     model: "V3Model"
+    behaviour: "ActorCritic"
 
     def __init__(
         self, config: DreamerV3Config, spaces: Spaces, seed: int, device: str = "cpu"
@@ -49,7 +47,7 @@ class DreamerV3(Dreamer):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = V3Model(config, spaces)
-            self.behaviour = ActorCritic(config, spaces, self.model.features)
+            self.behaviour = self.make_behaviour()
         self.to(self.device)
         self.optimisers = {
             "model_adam": Optimiser(
@@ -58,6 +56,10 @@ class DreamerV3(Dreamer):
             **self.behaviour.make_optimisers(),
         }
 
+    def make_behaviour(self) -> "ActorCritic":
+        """See `Dreamer.make_behaviour`."""
+        return ActorCritic(self.config, self.spaces, self.model.features)
+
     def study(self, replayed: Replayed) -> Study:
         """Reduce the loss of the world model: likelihoods of what was seen, and the KL."""
         noise = self.model.latent.noise(*replayed.reward.shape, generator=self.generator)
@@ -65,26 +67,25 @@ class DreamerV3(Dreamer):
             belief = self.model.believe(replayed, noise)
             likelihoods = self.model.likelihood_losses(replayed, belief)
             kl, kl_loss = self.model.kl_loss(belief)
-        check_finite("model", {**likelihoods, "kl": kl})
-        likelihood = torch.stack([*likelihoods.values()]).sum(0)
-        model = likelihood + kl_loss
-        norm = self.optimisers["model_adam"].step(model.mean())
-        check_finite("model", {"gradient": norm})
-        metrics = {f"model/{name}": loss.mean() for name, loss in likelihoods.items()}
-        metrics |= {"model/kl": kl.mean(), "model/loss": model.mean(), "model/gradient": norm}
-        return Study(belief, {"model": model, "likelihood": likelihood, "kl": kl}, metrics)
+        model = torch.stack([*likelihoods.values()]).sum(0) + kl_loss
+        return self.fit(belief, likelihoods, kl, model, loss=model.mean())
 
-    def practise(self, replayed: Replayed, start: State) -> tuple[Lesson, Tensor]:
-        """Let actor and critic learn to reach predicted rewards."""
+    def practise(
+        self,
+        replayed: Replayed,
+        start: State,
+        behaviour: Behaviour | None = None,
+        reward: Reward | None = None,
+    ) -> tuple[Lesson, Tensor]:
+        """Let actor and critic learn to reach rewards, of states that they arrive at."""
+        learner = behaviour or self.behaviour
+        assert isinstance(learner, ActorCritic)
+        arriving = self._reward if reward is None else lambda imagined: reward(imagined)[1:]
         with self.precision():
-            lesson = self.behaviour.learn(
-                self.model, start, replayed.goes_on.flatten(), self._reward, self.generator
+            lesson = learner.learn(
+                self.model, start, replayed.goes_on.flatten(), arriving, self.generator
             )
         return lesson, self._td_error(replayed, start, lesson)
-
-    def actor(self, explore: bool) -> Actor:
-        """One actor for both; it samples also when it is evaluated, as the published agent."""
-        return self.behaviour.actor
 
     def _reward(self, imagined: Imagined) -> Tensor:
         """What the actor strives for: predicted rewards [H, N] of the states it arrives at."""
@@ -114,16 +115,10 @@ class V3Model(WorldModel):
         size, style = SIZES[config.size], DREAMER_V3
         latent = Categorical(size.latents, size.classes, config.unimix)
         features = size.deter + latent.size
-        embedding = 0
-        if spaces.image is not None:
-            self.encoder = Encoder(spaces.image[0], size.depth, style)
-            self.decoder = Decoder(features, spaces.image[0], size.depth, style)
-            embedding += self.encoder.size
-        if spaces.vector:
-            hidden = (size.vector_layers, size.vector_units)
-            self.vector_encoder = hidden_layers(spaces.vector, *hidden, style)
-            self.vector_decoder = mlp(features, *hidden, spaces.vector, style)
-            embedding += size.vector_units
+        self.head_shape = (size.layers, size.units, style)
+        embedding = self.make_observers(
+            spaces, features, size.depth, size.vector_layers, size.vector_units, style
+        )
         self.rssm = Rssm(
             embedding,
             spaces.actions,
@@ -172,11 +167,11 @@ class V3Model(WorldModel):
         return (logit > 0).to(exact(logit))
 
 
-class ActorCritic(nn.Module):
+class ActorCritic(Behaviour):
     """An actor and a critic that learn from what they imagine."""
 
     def __init__(self, config: DreamerV3Config, spaces: Spaces, features: int) -> None:
-        super().__init__()
+        super().__init__(config.imagination)
         self.config = config
         self.discount = 1 - 1 / config.discount_horizon
         size, style = SIZES[config.size], DREAMER_V3
@@ -189,7 +184,7 @@ class ActorCritic(nn.Module):
         self.return_scale = ReturnScale(config.return_decay)
 
     def make_optimisers(self, prefix: str = "") -> dict[str, Optimiser]:
-        """One for the actor, one for the critic."""
+        """See `Behaviour.make_optimisers`."""
         eps, clip = self.config.actor_critic_eps, self.config.actor_critic_clip
         self.actor_adam = Optimiser(self.actor, self.config.actor_lr, eps, clip)
         self.critic_adam = Optimiser(self.critic, self.config.critic_lr, eps, clip)
@@ -200,7 +195,7 @@ class ActorCritic(nn.Module):
         model: V3Model,
         start: State,
         goes_on: Tensor,
-        reward: Callable[[Imagined], Tensor],
+        reward: Reward,
         generator: torch.Generator,
     ) -> Lesson:
         """Imagine from `start` [N, ...] (`goes_on` [N] says which are no ends), and learn."""
@@ -249,23 +244,3 @@ class ActorCritic(nn.Module):
         return Lesson(
             rewards.detach(), values.detach(), {k: v.detach() for k, v in metrics.items()}
         )
-
-    def imagine(self, model: V3Model, start: State, generator: torch.Generator) -> Imagined:
-        """Act inside the model for H steps, from N states.
-
-        Discrete actions learn by REINFORCE, which needs no gradient through the dynamics: there,
-        autograd follows the actor only.
-        """
-        steps, rows = self.config.imagination, len(start.deter)
-        latent_noise = model.latent.noise(steps, rows, generator=generator)
-        action_noise = self.actor.noise(steps + 1, rows, generator=generator)
-        state = start
-        features, actions, outputs = [], [], []
-        for t in range(steps + 1):
-            features.append(state.feature)
-            outputs.append(self.actor(features[-1].detach()))
-            actions.append(self.actor.policy(outputs[-1]).sample(action_noise[t]))
-            if t < steps:
-                with torch.set_grad_enabled(not self.actor.discrete):
-                    state = model.rssm.imagine(state, actions[-1], latent_noise[t])
-        return Imagined(torch.stack(features), torch.stack(actions), torch.stack(outputs))

@@ -5,7 +5,7 @@ episodes = evaluate(run, episodes=10, video="out.mp4")
 print(sum(episode.values["return"] for episode in episodes) / 10)
 """
 
-import importlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +13,19 @@ if TYPE_CHECKING:
     from curious_replay.run.presets import preset
     from curious_replay.run.saved_run import SavedRun, evaluate, load_agent, load_config
     from curious_replay.run.training import Outcome, train
+
+# Imported when first asked for: reading settings and help texts should not wait for PyTorch.
+_HOMES = {
+    "Choice": "config",
+    "Config": "config",
+    "Outcome": "training",
+    "SavedRun": "saved_run",
+    "evaluate": "saved_run",
+    "load_agent": "saved_run",
+    "load_config": "saved_run",
+    "preset": "presets",
+    "train": "training",
+}
 
 __all__ = [
     "Choice",
@@ -26,21 +39,8 @@ __all__ = [
     "train",
 ]
 
-# Imported when asked for: who only reads a record does not wait for torch.
-_HOMES = {
-    "Choice": "config",
-    "Config": "config",
-    "Outcome": "training",
-    "SavedRun": "saved_run",
-    "evaluate": "saved_run",
-    "load_agent": "saved_run",
-    "load_config": "saved_run",
-    "preset": "presets",
-    "train": "training",
-}
-
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -5,11 +5,13 @@ A further agent is one more entry here and one more table of presets.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
-from curious_replay.agents.interface import Agent, Spaces
 from curious_replay.run.settings import within
+
+if TYPE_CHECKING:  # PyTorch is imported when an agent is made
+    from curious_replay.agents.interface import Agent, Spaces
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class AgentEntry:
 
     config: type
     """Dataclass of its settings."""
-    make: Callable[[Any, Spaces, int, str], Agent]
+    make: "Callable[[Any, Spaces, int, str], Agent]"
     """Makes one from settings, spaces, seed and device."""
     bounds: Mapping[str, tuple[float, float | None]]
     """Least and most value of its numbers."""
@@ -30,7 +32,7 @@ class AgentEntry:
         within("agent", config, self.bounds)
 
 
-def _make_dreamer_v3(config: Any, spaces: Spaces, seed: int, device: str) -> Agent:
+def _make_dreamer_v3(config: Any, spaces: "Spaces", seed: int, device: str) -> "Agent":
     from curious_replay.agents.dreamer_v3 import DreamerV3  # noqa: PLC0415
 
     return DreamerV3(config, spaces, seed, device)

@@ -84,6 +84,30 @@ def _dreamer_v3(kind: str, choice: Choice) -> Changes:
             "eval": {"every": 50_000, "episodes": 5},
             "record": {"video_every": 50_000},
         }
+    if choice.scale == "mini" and kind.startswith("toy/"):
+        # Small worlds and short episodes: quick steps, and an eye on the near future.
+        return {
+            "agent": {
+                "size": "nano",
+                "model_lr": 1e-3,
+                "actor_lr": 3e-4,
+                "critic_lr": 3e-4,
+                "entropy": 3e-3,
+                "imagination": 10,
+                "discount_horizon": 30.0,
+            },
+            "train": {
+                "ratio": 64.0,
+                "batch_size": 8,
+                "batch_length": 16,
+                "prefill": 200,
+                "log_every": 250,
+                "save_every": 2000,
+            },
+            "replay": {"capacity": 100_000},
+            "eval": {"every": 2000, "episodes": 3},
+            "record": {"video_every": 2000},
+        }
     if choice.scale == "mini":
         return {
             "agent": {"size": "nano", "model_lr": 3e-4, "actor_lr": 1e-4, "critic_lr": 1e-4},

@@ -6,10 +6,18 @@ import torch
 from torch import Tensor, nn
 
 from curious_replay.agents.blocks.dense import Style, mlp
-from curious_replay.agents.blocks.latents import draw_one_hot, log_mix_uniform, mix_uniform
+from curious_replay.agents.blocks.latents import (
+    bounded_std,
+    draw_one_hot,
+    log_mix_uniform,
+    mix_uniform,
+    straight_through,
+)
 from curious_replay.agents.blocks.maths import exact
 
-LEAST_STD, MOST_STD = 0.1, 1.0
+LEAST_STD, MOST_STD = 0.1, 1.0  # of `NormalPolicy`
+CUT = 1e-12  # least probability on either side of a draw from `TruncatedPolicy`
+BORDER = 1e-6  # least distance of such a draw from -1 and 1
 
 
 class OneHotPolicy:
@@ -25,6 +33,12 @@ class OneHotPolicy:
     def log_probability(self, action: Tensor) -> Tensor:
         """In nats, [...]; no gradient passes into the action."""
         return (log_mix_uniform(self.logits, self.unimix) * action.detach()).sum(-1)
+
+    @property
+    def mode(self) -> Tensor:
+        """Most likely action, one-hot [..., A]."""
+        index = self.logits.argmax(-1, keepdim=True)
+        return torch.zeros_like(exact(self.logits)).scatter_(-1, index, 1.0)
 
     @property
     def entropy(self) -> Tensor:
@@ -46,12 +60,57 @@ class NormalPolicy:
         return self.mean + self.std * noise
 
     @property
+    def mode(self) -> Tensor:
+        """Most likely action [..., A]."""
+        return self.mean
+
+    @property
     def entropy(self) -> Tensor:
         """In nats, [...], summed over dimensions."""
         return (self.std.log() + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 
 
-Policy = OneHotPolicy | NormalPolicy
+class TruncatedPolicy:
+    """Continuous actions: normal distributions cut off at -1 and 1, with a tanh centre (V2)."""
+
+    def __init__(self, outputs: Tensor) -> None:
+        centre, std = exact(outputs).chunk(2, -1)
+        self.centre, self.std = torch.tanh(centre), bounded_std(std)
+        self.low, self.high = (-1 - self.centre) / self.std, (1 - self.centre) / self.std
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """Draw [..., A] by inverting the distribution at uniform `noise` [..., A] in [0, 1).
+
+        Gradients reach centre and deviation, also where a draw is moved off the border.
+        """
+        # Near the borders single precision would lose what is left of the distribution.
+        below = torch.special.ndtr(self.low.double())
+        inside = torch.special.ndtr(self.high.double()) - below
+        place = (below + noise * inside).clamp(CUT, 1 - CUT)
+        drawn: Tensor = (self.centre + self.std * torch.special.ndtri(place)).to(self.centre.dtype)
+        return straight_through(drawn.detach().clamp(BORDER - 1, 1 - BORDER), drawn)
+
+    @property
+    def mode(self) -> Tensor:
+        """Most likely action [..., A]."""
+        return self.centre
+
+    @property
+    def entropy(self) -> Tensor:
+        """In nats, [...], summed over dimensions."""
+        inside: Tensor = torch.special.ndtr(self.high) - torch.special.ndtr(self.low)
+        lost = (self.low * _density(self.low) - self.high * _density(self.high)) / (2 * inside)
+        whole = 0.5 * math.log(2 * math.pi * math.e)
+        entropy: Tensor = (whole + (self.std * inside).log() + lost).sum(-1)
+        return entropy
+
+
+def _density(x: Tensor) -> Tensor:
+    """Of the standard normal distribution."""
+    return torch.exp(-0.5 * x.square()) / math.sqrt(2 * math.pi)
+
+
+Policy = OneHotPolicy | NormalPolicy | TruncatedPolicy
 
 
 class Actor(nn.Module):
@@ -67,8 +126,10 @@ class Actor(nn.Module):
         *,
         discrete: bool,
         unimix: float,
+        truncated: bool = False,
     ) -> None:
         super().__init__()
+        self.truncated = truncated
         self.actions, self.discrete, self.unimix = actions, discrete, unimix
         self.network = mlp(inputs, layers, units, actions if discrete else 2 * actions, style)
 
@@ -79,10 +140,13 @@ class Actor(nn.Module):
 
     def policy(self, outputs: Tensor) -> Policy:
         """What the network's outputs say."""
-        return OneHotPolicy(outputs, self.unimix) if self.discrete else NormalPolicy(outputs)
+        if self.discrete:
+            return OneHotPolicy(outputs, self.unimix)
+        return TruncatedPolicy(outputs) if self.truncated else NormalPolicy(outputs)
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
         """What `sample` of a policy needs for states of `shape`."""
         if self.discrete:
             return torch.rand(*shape, 1, generator=generator, device=generator.device)
-        return torch.randn(*shape, self.actions, generator=generator, device=generator.device)
+        draw = torch.rand if self.truncated else torch.randn
+        return draw(*shape, self.actions, generator=generator, device=generator.device)

@@ -1,7 +1,7 @@
 """Fully connected layers, in the style of the agent they belong to."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -27,6 +27,8 @@ class Style:
 
 
 DREAMER_V3 = Style(F.silu, norm=True, bias=False, fill_=normal_, fill_output_=uniform_)
+DREAMER_V2 = Style(F.elu, norm=False, bias=True, fill_=uniform_, fill_output_=uniform_)
+DREAMER_V2_NORM = replace(DREAMER_V2, norm=True)
 
 
 class Hidden(nn.Module):

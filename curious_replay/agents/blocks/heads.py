@@ -1,5 +1,6 @@
 """What a network's outputs say about a number, and how far that is from the truth."""
 
+import math
 from functools import cached_property
 
 import torch
@@ -54,3 +55,12 @@ def binary_loss(logit: Tensor, target: Tensor) -> Tensor:
 def squared_error(prediction: Tensor, target: Tensor, axes: int) -> Tensor:
     """Sum of squares over the last `axes` axes."""
     return (exact(prediction) - target).square().flatten(-axes).sum(-1)
+
+
+def normal_loss(prediction: Tensor, target: Tensor, axes: int) -> Tensor:
+    """Negative log-likelihood in nats under normal distributions of unit variance.
+
+    Summed over the last `axes` axes, with the constant of each of their numbers.
+    """
+    count = math.prod(target.shape[-axes:])
+    return 0.5 * squared_error(prediction, target, axes) + 0.5 * math.log(2 * math.pi) * count

@@ -1,4 +1,4 @@
-"""Initial weights of DreamerV3 (2023): variance 1 / mean of fan in and fan out."""
+"""Initial weights of the Dreamers: variance 1 / mean of fan in and fan out."""
 
 import math
 
@@ -17,13 +17,13 @@ def _mean_fan(weight: Tensor) -> float:
 
 @torch.no_grad()
 def normal_(weight: Tensor) -> Tensor:
-    """Fill with a normal distribution cut off at two standard deviations (hidden layers)."""
+    """Fill with a normal distribution cut off at two standard deviations: DreamerV3, hidden."""
     std = math.sqrt(1 / _mean_fan(weight)) / TRUNCATED_STD
     return nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
 
 
 @torch.no_grad()
 def uniform_(weight: Tensor) -> Tensor:
-    """Fill with a uniform distribution (output layers)."""
+    """Fill with a uniform distribution: output layers of DreamerV3, all of DreamerV2 (Glorot)."""
     limit = math.sqrt(3 / _mean_fan(weight))
     return nn.init.uniform_(weight, -limit, limit)

@@ -30,11 +30,16 @@ def draw_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
     return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
 
 
-def straight_through(one_hot: Tensor, probabilities: Tensor) -> Tensor:
-    """`one_hot` forwards, gradient of `probabilities` backwards."""
-    if not probabilities.requires_grad:
-        return one_hot
-    return one_hot + (probabilities - probabilities.detach())
+def straight_through(value: Tensor, smooth: Tensor) -> Tensor:
+    """`value` forwards, gradient of `smooth` backwards."""
+    if not smooth.requires_grad:
+        return value
+    return value + (smooth - smooth.detach())
+
+
+def bounded_std(raw: Tensor) -> Tensor:
+    """A standard deviation between 0.1 and 2.1, and 1.1 for 0 (DreamerV2)."""
+    return 2 * torch.sigmoid(raw / 2) + 0.1
 
 
 class Categorical:
@@ -73,3 +78,34 @@ class Categorical:
 
     def _split(self, outputs: Tensor) -> Tensor:
         return outputs.reshape(*outputs.shape[:-1], self.latents, self.classes)
+
+
+class Gaussian:
+    """`size` independent normal variables with standard deviations between 0.1 and 2.1."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.outputs = size, 2 * size
+
+    def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
+        """What `sample` needs for states of `shape`: normal numbers [*shape, size]."""
+        return torch.randn(*shape, self.size, generator=generator, device=generator.device)
+
+    def sample(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        """Draw [..., size] from what a head says, [..., outputs]."""
+        mean, std = self._split(outputs)
+        return mean + std * noise
+
+    def mode(self, outputs: Tensor) -> Tensor:
+        """Most likely value [..., size]."""
+        return self._split(outputs)[0]
+
+    def kl(self, left: Tensor, right: Tensor) -> Tensor:
+        """KL(left || right) in nats, summed over all variables: [..., outputs] twice -> [...]."""
+        (mean, std), (other_mean, other_std) = self._split(left), self._split(right)
+        ratio = (std / other_std).square()
+        shift = ((mean - other_mean) / other_std).square()
+        return (0.5 * (ratio + shift - 1 - ratio.log())).sum(-1)
+
+    def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        mean, std = exact(outputs).chunk(2, -1)
+        return mean, bounded_std(std)

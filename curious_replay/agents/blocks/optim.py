@@ -1,5 +1,6 @@
 """Adam on a clipped gradient, with all of its state as named tensors."""
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -7,11 +8,26 @@ from torch import Tensor, nn
 
 
 class Optimiser:
-    """Adam for the parameters of `module`, after clipping the norm of their gradient."""
+    """Adam for the parameters of `module`, after clipping the norm of their gradient.
 
-    def __init__(self, module: nn.Module, lr: float, eps: float, clip: float) -> None:
+    `decay` is what each step takes off all parameters before Adam moves them, as a share of their
+    size. `raw_epsilon` adds `eps` to the root of the second moment before that is corrected for
+    its start at 0 (TensorFlow), not after (PyTorch): early steps on small gradients are smaller.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        lr: float,
+        eps: float,
+        clip: float,
+        *,
+        decay: float = 0.0,
+        raw_epsilon: bool = False,
+    ) -> None:
         self.parameters = dict(module.named_parameters())
-        self.clip = clip
+        self.clip, self.decay = clip, decay
+        self.eps, self.raw_epsilon = eps, raw_epsilon
         self.adam = torch.optim.Adam(self.parameters.values(), lr=lr, eps=eps, fused=True)
 
     def step(self, loss: Tensor, *, keep_graph: bool = False) -> Tensor:
@@ -25,9 +41,22 @@ class Optimiser:
             parameter.grad = gradient
         norm = nn.utils.clip_grad_norm_(parameters, self.clip)
         if torch.isfinite(norm):
+            self._prepare()
             self.adam.step()
         self.adam.zero_grad(set_to_none=True)
         return norm
+
+    @torch.no_grad()
+    def _prepare(self) -> None:
+        """Shrink the parameters, and choose the epsilon of this step."""
+        if self.decay:
+            torch._foreach_mul_([*self.parameters.values()], 1 - self.decay)
+        if self.raw_epsilon:
+            # Adam divides the root by this before it adds its epsilon.
+            group = self.adam.param_groups[0]
+            first = next(iter(self.parameters.values()))
+            done = self.adam.state.get(first, {}).get("step", 0)
+            group["eps"] = self.eps / math.sqrt(1 - group["betas"][1] ** (int(done) + 1))
 
     def tensors(self) -> dict[str, Tensor]:
         """Moments and step counts by name of the parameter; empty before the first step."""

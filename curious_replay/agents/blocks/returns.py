@@ -10,6 +10,8 @@ def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: f
     rewards    [H, ...]      on arriving at states 1 to H
     discounts  [H, ...]      of states 1 to H: what a unit of value there is worth one step before
     values     [H + 1, ...]  of states 0 to H
+
+    DreamerV2 passes rewards and discounts of the states 0 to H - 1 that are left.
     """
     ahead = values[-1]
     returns = []
@@ -36,6 +38,14 @@ def td_errors(rewards: Tensor, discounts: Tensor, values: Tensor, is_first: Tens
 def reach(goes_on: Tensor, discount: float) -> Tensor:
     """How much each state of a trajectory counts [H, ...]: 1 at first, 0 from an end on."""
     return (discount * goes_on).cumprod(0) / discount
+
+
+def discounted_reach(discounts: Tensor) -> Tensor:
+    """How much each state of a trajectory counts [H, ...], by the discounts of those before it.
+
+    The first state counts fully, whatever its own discount.
+    """
+    return torch.cat([torch.ones_like(discounts[:1]), discounts[:-1]]).cumprod(0)
 
 
 class ReturnScale(nn.Module):

@@ -1,4 +1,4 @@
-"""A network that follows another one slowly."""
+"""Networks that follow another one: slowly, or from time to time."""
 
 import copy
 
@@ -27,3 +27,18 @@ class SlowCopy(nn.Module):
         for slow, fast in zip(self.network.parameters(), network.parameters(), strict=True):
             slow.lerp_(fast, step)
         self.fresh.zero_()
+
+
+class TargetCopy(SlowCopy):
+    """A copy of another network, made again at the first `follow` and every `every`-th after."""
+
+    def __init__(self, network: nn.Module, every: int) -> None:
+        super().__init__(network, fraction=1.0)
+        self.every = every
+        self.updates = nn.Buffer(torch.zeros((), dtype=torch.int64))
+
+    def follow(self, network: nn.Module) -> None:
+        """Copy the parameters of `network` if it is time."""
+        if self.updates % self.every == 0:
+            super().follow(network)
+        self.updates.add_(1)

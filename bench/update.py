@@ -1,0 +1,198 @@
+"""How fast a DreamerV3 learns: seconds of one whole update, beside sheeprl, and where they go.
+
+    python bench/update.py --sheeprl-python ~/sheeprl/bin/python
+
+An update trains world model, actor and critic on 16 windows of 64 steps, images of 64x64x3, with
+17 discrete actions and 15 imagined steps. Contestants live in processes of their own and take
+turns, one update each; medians are compared. Absolute numbers depend on the machine and its load:
+compare within one run.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import timing
+from update_peers import ACTIONS, PIXELS
+
+from curious_replay.replay import Curious, ReplayBuffer, Uniform
+
+OURS = "curious"
+WORKER = Path(__file__).with_name("update_peers.py")
+
+
+class MissingError(Exception):
+    """A contestant cannot take part."""
+
+
+class Worker:
+    """A contestant in a process of its own."""
+
+    def __init__(self, name: str, size: str, python: str, options: argparse.Namespace) -> None:
+        self.name = name
+        numbers = [f"--{key}={getattr(options, key)}" for key in ("windows", "length", "threads")]
+        self._process = subprocess.Popen(
+            [python, str(WORKER), name, size, *numbers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": str(options.threads)},
+        )
+        greeting = self._answer()
+        if "missing" in greeting:
+            self.close()
+            raise MissingError(greeting["missing"])
+        self.parameters: dict[str, int] = greeting["parameters"]
+        self.versions: dict[str, str] = greeting["versions"]
+
+    def ask(self, request: str) -> Any:
+        """Let it do what is asked; returns its answer."""
+        assert self._process.stdin is not None
+        print(request, file=self._process.stdin, flush=True)
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended with status {self._process.wait()}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def start_workers(size: str, options: argparse.Namespace) -> list[Worker]:
+    """Start ours and, if an interpreter is given, sheeprl as it is and compiled."""
+    workers = [Worker(OURS, size, sys.executable, options)]
+    if options.sheeprl_python is not None:
+        names = ["sheeprl"] if options.uncompiled else ["sheeprl", "sheeprl compiled"]
+        for name in names:
+            try:
+                workers.append(Worker(name, size, options.sheeprl_python, options))
+            except MissingError as error:
+                print(f"without {name}: {error}", file=sys.stderr)
+    return workers
+
+
+def race(size: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of an update of each contestant, and of ours its speed and its parts."""
+    workers = start_workers(size, options)
+    ours = workers[0]
+    for worker in workers[1:]:
+        if worker.parameters != ours.parameters:
+            raise ValueError(
+                f"{worker.name} has {worker.parameters} parameters, ours {ours.parameters}: "
+                "these agents are not of one size"
+            )
+    for worker in workers:  # the first updates compile, allocate and choose algorithms
+        worker.ask("update")
+        worker.ask("update")
+    turns: dict[str, list[float]] = {worker.name: [] for worker in workers}
+    limit = []
+    for _ in range(options.rounds):
+        for worker in workers:
+            turns[worker.name].append(worker.ask("update")["seconds"])
+        limit.append(ours.ask("matmul")["flops"])
+    seconds = {name: median(values) for name, values in turns.items()}
+    reached = ours.ask("flops")["flops"] / seconds[OURS]
+    result = {
+        "parameters": ours.parameters,
+        "versions": {worker.name: worker.versions for worker in workers},
+        "seconds": seconds,
+        "turns": turns,
+        "flops": {"reached": reached, "large matrix product": median(limit)},
+        "shares": ours.ask("profile")["shares"],
+    }
+    for worker in workers:
+        worker.close()
+    return result
+
+
+def priority_seconds(options: argparse.Namespace) -> dict[str, float]:
+    """Seconds to draw by priority, to draw uniformly, and to renew the priorities of a batch."""
+    rng = np.random.default_rng(0)
+    step = {
+        "action": np.zeros((1, ACTIONS), np.float32),
+        "reward": np.zeros(1, np.float32),
+        **{name: np.zeros(1, bool) for name in ("is_first", "is_last", "is_terminal")},
+    }
+    images = [{"image": rng.integers(0, 256, (1, PIXELS, PIXELS, 3), np.uint8)} for _ in range(64)]
+    buffers = {rule: ReplayBuffer(options.steps, options.length, rule=rule) for rule in
+               (Curious(), Uniform())}  # fmt: skip
+    for image, _ in zip(itertools.cycle(images), range(options.steps), strict=False):
+        for buffer in buffers.values():
+            buffer.add({**step, **image})
+    curious, uniform = buffers.values()
+    losses = rng.random((options.windows, options.length), np.float32) * 300
+    ids = itertools.cycle([curious.sample(options.windows).ids for _ in range(100)])
+    works: dict[str, timing.Work] = {
+        "draw by priority": lambda: curious.sample(options.windows),
+        "draw uniformly": lambda: uniform.sample(options.windows),
+        "renew priorities": lambda: curious.update(next(ids), {"model": losses}),
+    }
+    rates = timing.rates(works, options.rounds, seconds=0.1)
+    return {name: 1 / rate for name, rate in rates.items()}
+
+
+def table(size: str, result: Mapping[str, Any], priorities: Mapping[str, float]) -> str:
+    """Everything about one size, in words."""
+    seconds: dict[str, float] = result["seconds"]
+    total = sum(result["parameters"].values())
+    lines = [f"One update of size {size}, {total:,} parameters", f"{'seconds':>28}{'/ ours':>10}"]
+    for name, value in seconds.items():
+        lines.append(f"{name:<18}{value:>10.3f}{value / seconds[OURS]:>9.2f}x")
+    flops = result["flops"]
+    reached, limit = flops["reached"], flops["large matrix product"]
+    lines.append(
+        f"ours: {reached / 1e9:.0f} GFLOP/s, {reached / limit:.0%} of a large matrix product"
+    )
+    lines.append(f"prioritisation: {priority_share(seconds[OURS], priorities):.2%} of an update")
+    lines.append(", ".join(f"{name} {share:.0%}" for name, share in result["shares"].items()))
+    return "\n".join([*lines, ""])
+
+
+def priority_share(update: float, priorities: Mapping[str, float]) -> float:
+    """Time that prioritisation takes, as a part of an update that takes `update` seconds."""
+    draw = priorities["draw by priority"] - priorities["draw uniformly"]
+    return (draw + priorities["renew priorities"]) / update
+
+
+def main() -> None:
+    """Run everything, print tables, write `update.json`."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--sizes", nargs="+", default=["tiny", "XS"], metavar="SIZE")
+    parser.add_argument("--sheeprl-python", help="interpreter that has sheeprl==0.8.4 installed")
+    parser.add_argument("--uncompiled", action="store_true", help="leave out sheeprl compiled")
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each contestant")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--windows", type=int, default=16)
+    parser.add_argument("--length", type=int, default=64, help="steps of a window")
+    parser.add_argument("--steps", type=int, default=20_000, help="steps stored for replay")
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON")
+    options = parser.parse_args()
+
+    priorities = priority_seconds(options)
+    results: dict[str, Any] = {"priorities": priorities, "sizes": {}}
+    for size in options.sizes:
+        result = race(size, options)
+        result["priority_share"] = priority_share(result["seconds"][OURS], priorities)
+        results["sizes"][size] = result
+        print(table(size, result, priorities), flush=True)
+    timing.write(options.out / "update.json", results)
+    print(f"written to {options.out / 'update.json'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""DreamerV2, with Gaussian latents or with categorical ones.
+
+Top to bottom: the course of an update, the world model and its loss, what actor and critic learn
+from imagination. Tensors are time first: T replayed steps, H imagined ones.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from curious_replay.agents.blocks.actor import Actor, OneHotPolicy
+from curious_replay.agents.blocks.dense import DREAMER_V2, DREAMER_V2_NORM, Style, mlp
+from curious_replay.agents.blocks.heads import binary_loss, normal_loss
+from curious_replay.agents.blocks.latents import Categorical, Gaussian
+from curious_replay.agents.blocks.maths import exact
+from curious_replay.agents.blocks.memory import keep_freed_memory
+from curious_replay.agents.blocks.optim import Optimiser
+from curious_replay.agents.blocks.returns import discounted_reach, lambda_returns, td_errors
+from curious_replay.agents.blocks.rssm import Latent, Rssm, State
+from curious_replay.agents.blocks.slow_copy import TargetCopy
+from curious_replay.agents.dreamer import (
+    Behaviour,
+    Dreamer,
+    Imagined,
+    Lesson,
+    Reward,
+    Study,
+    check_finite,
+)
+from curious_replay.agents.dreamer_v2_config import SIZES, DreamerV2Config, Size
+from curious_replay.agents.interface import Arrays, Spaces
+from curious_replay.agents.world_model import Belief, Replayed, WorldModel
+
+
+class DreamerV2(Dreamer):
+    """A world model, and an actor and a critic that learn inside it."""
+
+    model: "V2Model"
+    behaviour: "ActorCritic"
+    samples_always = False
+
+    def __init__(
+        self, config: DreamerV2Config, spaces: Spaces, seed: int, device: str = "cpu"
+    ) -> None:
+        super().__init__(spaces, seed, device)
+        keep_freed_memory()
+        self.config = config
+        self.low_precision = config.precision == "bfloat16"
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.model = V2Model(config, spaces)
+            self.behaviour = self.make_behaviour()
+        self.to(self.device)
+        self.optimisers = {
+            "model_adam": make_optimiser(self.model, config.model_lr, config),
+            **self.behaviour.make_optimisers(),
+        }
+
+    def make_behaviour(self) -> "ActorCritic":
+        """See `Dreamer.make_behaviour`."""
+        return ActorCritic(self.config, self.spaces, self.model.features)
+
+    def load(self, batch: Arrays) -> Replayed:
+        """See `Dreamer.load`; rewards are transformed here, once for all that learn from them."""
+        replayed = super().load(batch)
+        if self.config.reward_transform == "tanh":
+            replayed = replayed._replace(reward=replayed.reward.tanh())
+        return replayed
+
+    def scale_vector(self, vector: Tensor) -> Tensor:
+        """Observed numbers are taken as they are."""
+        return vector
+
+    def study(self, replayed: Replayed) -> Study:
+        """Reduce the loss of the world model: likelihoods of what was seen, and the KL."""
+        noise = self.model.latent.noise(*replayed.reward.shape, generator=self.generator)
+        with self.precision():
+            belief = self.model.believe(replayed, noise)
+            likelihoods = self.model.likelihood_losses(replayed, belief)
+            kl, kl_loss = self.model.kl_loss(belief)
+        likelihood = torch.stack([*likelihoods.values()]).sum(0)
+        return self.fit(
+            belief, likelihoods, kl, model=likelihood + kl, loss=likelihood.mean() + kl_loss
+        )
+
+    def practise(
+        self,
+        replayed: Replayed,
+        start: State,
+        behaviour: Behaviour | None = None,
+        reward: Reward | None = None,
+    ) -> tuple[Lesson, Tensor]:
+        """Let actor and critic learn to reach rewards, of states that they leave."""
+        learner = behaviour or self.behaviour
+        assert isinstance(learner, ActorCritic)
+        leaving = self._reward if reward is None else lambda imagined: reward(imagined)[:-1]
+        with self.precision():
+            lesson = learner.learn(
+                self.model, start, replayed.goes_on.flatten(), leaving, self.generator
+            )
+            with torch.no_grad():
+                values = learner.value(start.feature).view_as(replayed.reward)
+        return lesson, self._td_error(replayed, lesson, values)
+
+    def _reward(self, imagined: Imagined) -> Tensor:
+        """What the actor strives for: predicted rewards [H, N] of the states it leaves."""
+        return self.model.reward(imagined.features[:-1])
+
+    def _td_error(self, replayed: Replayed, lesson: Lesson, values: Tensor) -> Tensor:
+        """Temporal-difference error [T, B] on arriving at each step, NaN where none led there.
+
+        `values` [T, B] are those of the critic after its update. The published error, "predicted",
+        has the discount of the step that is left, so it takes no notice of ends.
+        """
+        discounts = self.config.discount * replayed.goes_on
+        match self.config.td:
+            case "predicted":
+                rewards = lesson.rewards[0].view_as(values)[:-1]
+                discounts = torch.full_like(values, self.config.discount)
+            case "imagined":
+                rewards = lesson.rewards[1].view_as(values)[:-1]
+            case "replayed":
+                rewards = replayed.reward[1:]
+        return td_errors(rewards, discounts, values, replayed.is_first)
+
+
+class V2Model(WorldModel):
+    """Predicts what is seen, rewards and, if asked to, ends."""
+
+    def __init__(self, config: DreamerV2Config, spaces: Spaces) -> None:
+        super().__init__()
+        self.config = config
+        size, style = SIZES[config.size], style_of(SIZES[config.size])
+        latent: Latent = Gaussian(size.latents)
+        if size.classes:
+            latent = Categorical(size.latents, size.classes, unimix=0.0)
+        features = size.deter + latent.size
+        self.head_shape = (size.layers, size.units, style)
+        embedding = self.make_observers(
+            spaces, features, size.depth, size.layers, size.units, style, valid=True
+        )
+        self.rssm = Rssm(
+            embedding,
+            spaces.actions,
+            size.deter,
+            size.hidden,
+            latent,
+            style,
+            learned_start=False,
+        )
+        shape = (features, size.layers, size.units, 1, style)
+        self.reward_head = mlp(*shape)
+        self.discount_head = mlp(*shape) if config.discount_head else None
+
+    def likelihood_losses(self, replayed: Replayed, belief: Belief) -> dict[str, Tensor]:
+        """How badly the states explain what was seen, in nats, [T, B] each."""
+        features = belief.states.feature
+        losses = {}
+        if replayed.image is not None:
+            losses["image"] = normal_loss(self.picture(features), replayed.image, axes=3)
+        if replayed.vector is not None and self.vector_decoder is not None:
+            losses["vector"] = normal_loss(self.vector_decoder(features), replayed.vector, axes=1)
+        if self.config.grad_heads == "observed":
+            features = features.detach()
+        losses["reward"] = normal_loss(
+            self.reward_head(features), replayed.reward.unsqueeze(-1), axes=1
+        )
+        if self.discount_head is not None:
+            # The target is soft: what the head predicts is the discount itself.
+            losses["discount"] = binary_loss(
+                self.discount_head(features)[..., 0], self.config.discount * replayed.goes_on
+            )
+        return losses
+
+    def kl_loss(self, belief: Belief) -> tuple[Tensor, Tensor]:
+        """How far apart expectation and belief are, [T, B], and what that costs, a scalar.
+
+        The larger part of the cost moves the prior, the rest the posterior; neither does while
+        the mean over the batch is below the free nats.
+        """
+        config, kl = self.config, self.latent.kl
+        dynamics = kl(belief.posterior.detach(), belief.prior)
+        representation = kl(belief.posterior, belief.prior.detach())
+        cost = config.kl_balance * dynamics.mean().clamp(min=config.free_nats)
+        cost = cost + (1 - config.kl_balance) * representation.mean().clamp(min=config.free_nats)
+        return dynamics.detach(), config.kl_scale * cost
+
+    def reward(self, features: Tensor) -> Tensor:
+        """Predicted reward [...] of features [..., F]."""
+        return exact(self.reward_head(features)[..., 0])
+
+    def discounts(self, features: Tensor) -> Tensor:
+        """What the value of the state after features [..., F] counts for, [...]."""
+        if self.discount_head is None:
+            return features.new_full(features.shape[:-1], self.config.discount)
+        return torch.sigmoid(exact(self.discount_head(features)[..., 0]))
+
+
+class ActorCritic(Behaviour):
+    """An actor and a critic that learn from what they imagine."""
+
+    def __init__(self, config: DreamerV2Config, spaces: Spaces, features: int) -> None:
+        super().__init__(config.imagination)
+        self.config = config
+        size = SIZES[config.size]
+        shape, style = (features, size.layers, size.units), style_of(size)
+        self.actor = Actor(
+            *shape, spaces.actions, style, discrete=spaces.discrete, unimix=0.0, truncated=True
+        )
+        self.critic = mlp(*shape, 1, style)
+        self.target_critic = TargetCopy(self.critic, config.target_every)
+
+    def make_optimisers(self, prefix: str = "") -> dict[str, Optimiser]:
+        """See `Behaviour.make_optimisers`."""
+        self.actor_adam = make_optimiser(self.actor, self.config.actor_lr, self.config)
+        self.critic_adam = make_optimiser(self.critic, self.config.critic_lr, self.config)
+        return {f"{prefix}actor_adam": self.actor_adam, f"{prefix}critic_adam": self.critic_adam}
+
+    def value(self, features: Tensor) -> Tensor:
+        """What the critic says of features [..., F], [...]."""
+        return exact(self.critic(features)[..., 0])
+
+    def learn(
+        self,
+        model: V2Model,
+        start: State,
+        goes_on: Tensor,
+        reward: Reward,
+        generator: torch.Generator,
+    ) -> Lesson:
+        """Imagine from `start` [N, ...] (`goes_on` [N] says which are no ends), and learn.
+
+        States are 0 to H. Returns and the critic's lesson are of states 0 to H - 1. An action
+        counts from the state it leads to, so the actor learns from the returns of 1 to H - 1.
+        """
+        imagined = self.imagine(model, start, generator)
+        features = imagined.features
+        with torch.set_grad_enabled(not self.actor.discrete):
+            rewards = reward(imagined)
+            discounts = model.discounts(features[:-1])
+            if model.discount_head is not None:
+                first = self.config.discount * goes_on
+                discounts = torch.cat([first.unsqueeze(0), discounts[1:]])
+            values = exact(self.target_critic(features)[..., 0])
+            returns = lambda_returns(rewards, discounts, values, self.config.return_lambda)
+        weights = discounted_reach(discounts.detach())
+
+        policy = self.actor.policy(imagined.outputs[:-2])
+        if isinstance(policy, OneHotPolicy):
+            advantage = returns[1:] - values[:-2]
+            gain = policy.log_probability(imagined.actions[:-2]) * advantage
+        else:
+            gain = returns[1:]
+        actor_loss = -(weights[:-1] * (gain + self.config.entropy * policy.entropy)).mean()
+        check_finite("actor", {"loss": actor_loss})
+        actor_norm = self.actor_adam.step(actor_loss)
+        check_finite("actor", {"gradient": actor_norm})
+
+        critic = self.critic(features[:-1].detach())
+        loss = normal_loss(critic, returns.detach().unsqueeze(-1), axes=1)
+        critic_loss = (weights * loss).mean()
+        critic_norm = self.critic_adam.step(critic_loss)
+        check_finite("critic", {"gradient": critic_norm})
+        self.target_critic.follow(self.critic)
+        metrics = {
+            "actor/loss": actor_loss,
+            "actor/gradient": actor_norm,
+            "actor/entropy": policy.entropy.mean(),
+            "actor/return": returns.mean(),
+            "actor/reward": rewards.mean(),
+            "critic/loss": critic_loss,
+            "critic/gradient": critic_norm,
+            "critic/value": critic.mean(),
+        }
+        return Lesson(
+            rewards.detach(), values.detach(), {k: v.detach() for k, v in metrics.items()}
+        )
+
+
+def style_of(size: Size) -> Style:
+    """How layers of networks of this size look."""
+    return DREAMER_V2_NORM if size.norm else DREAMER_V2
+
+
+def make_optimiser(module: nn.Module, lr: float, config: DreamerV2Config) -> Optimiser:
+    """Adam as the settings want it."""
+    return Optimiser(
+        module,
+        lr,
+        config.eps,
+        config.clip,
+        decay=config.decay,
+        raw_epsilon=config.adam == "tensorflow",
+    )

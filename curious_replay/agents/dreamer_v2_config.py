@@ -1,0 +1,89 @@
+"""Settings and sizes of DreamerV2; nothing here needs PyTorch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Size:
+    """Widths of the networks, and the kind of the latent."""
+
+    deter: int
+    hidden: int
+    """Width of the hidden layers of the recurrent model."""
+    depth: int
+    """Channels of the first convolution; each further one has twice as many."""
+    layers: int
+    units: int
+    """Hidden layers of heads, actor and critic are `layers` x `units`."""
+    latents: int
+    classes: int
+    """Classes of each latent; 0: the latents are Gaussian."""
+    norm: bool
+    """Whether hidden layers have a layer norm; the recurrent cell always has."""
+
+
+SIZES = {
+    # As the paper ran them: categorical on Crafter, Gaussian on control and object interaction.
+    "D": Size(1024, 1024, 48, 4, 400, latents=32, classes=32, norm=True),
+    "G": Size(200, 200, 48, 4, 400, latents=32, classes=0, norm=False),
+    # What the released settings of control and object interaction say, against the paper.
+    "released-control": Size(200, 200, 48, 4, 400, latents=32, classes=32, norm=False),
+    # For CPUs.
+    "small-D": Size(256, 256, 16, 2, 200, latents=32, classes=16, norm=True),
+    "small-G": Size(200, 200, 16, 2, 200, latents=32, classes=0, norm=False),
+    "nano-D": Size(128, 128, 8, 2, 128, latents=16, classes=8, norm=True),
+    "nano-G": Size(128, 128, 8, 2, 128, latents=16, classes=0, norm=False),
+    "debug-D": Size(16, 16, 2, 1, 16, latents=4, classes=4, norm=True),
+    "debug-G": Size(16, 16, 2, 1, 16, latents=6, classes=0, norm=False),
+}
+SizeName = Literal[
+    "D", "G", "released-control", "small-D", "small-G", "nano-D", "nano-G", "debug-D", "debug-G"
+]
+
+
+@dataclass(frozen=True)
+class DreamerV2Config:
+    """Settings of the agent; the defaults are those of the paper for Crafter."""
+
+    size: SizeName = "D"
+    """Widths of all networks; names with D have categorical latents and layer norm, names with G
+    have Gaussian latents and none. D and G are the paper's."""
+    reward_transform: Literal["none", "tanh"] = "tanh"
+    """What becomes of rewards before anything learns from them."""
+    discount: float = 0.999
+    discount_head: bool = True
+    """Predict ends of episodes. Without, imagined episodes never end."""
+    grad_heads: Literal["all", "observed"] = "all"
+    """Which heads shape the state of the model: all of them, or only those of what is observed
+    (the paper on control and object interaction; the released code has all)."""
+    kl_scale: float = 1.0
+    """Weight of the KL."""
+    kl_balance: float = 0.8
+    """Share of the KL that trains the prior; the rest trains the posterior."""
+    free_nats: float = 0.0
+    """KL below which it is not reduced further, as a mean over the batch."""
+    model_lr: float = 1e-4
+    actor_lr: float = 1e-4
+    critic_lr: float = 1e-4
+    eps: float = 1e-5
+    """Epsilon of all three Adams."""
+    adam: Literal["tensorflow", "pytorch"] = "tensorflow"
+    """Where Adam adds its epsilon: before the second moment is corrected for its start (as
+    published), or after."""
+    clip: float = 100.0
+    """Largest norm of each of the three gradients."""
+    decay: float = 1e-6
+    """Share of every parameter that each update takes off; the learning rate does not scale it."""
+    imagination: int = 15
+    """Steps imagined from every replayed one; at least 2."""
+    return_lambda: float = 0.95
+    entropy: float = 3e-3
+    """Weight of the actor's entropy."""
+    target_every: int = 100
+    """Updates between two copies of the critic to the one that makes its targets."""
+    td: Literal["predicted", "imagined", "replayed"] = "predicted"
+    """Reward in the signal "td": predicted for the replayed state that is left (the paper,
+    DreamerV2), of the first imagined state (the paper, DreamerV3), or the replayed one."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the networks; bfloat16 pays on GPUs only."""

@@ -1,0 +1,154 @@
+"""Plan2Explore: a Dreamer that goes where its models of the next state disagree.
+
+It adds to a Dreamer, V2 or V3, an ensemble of models that predict the next stochastic state from a
+state and an action, and a second actor and critic that learn, inside the same world model, to
+reach states where the ensemble disagrees. That actor collects; the Dreamer's own keeps learning
+from predicted rewards and is the one that is evaluated.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from curious_replay.agents.blocks.ensemble import Ensemble, disagreement
+from curious_replay.agents.blocks.heads import normal_loss, squared_error
+from curious_replay.agents.blocks.optim import Optimiser
+from curious_replay.agents.blocks.rssm import State, bounded
+from curious_replay.agents.dreamer import (
+    Dreamer,
+    Imagined,
+    Lesson,
+    Study,
+    check_finite,
+    make_feedback,
+)
+from curious_replay.agents.dreamer_v2 import DreamerV2
+from curious_replay.agents.dreamer_v3 import DreamerV3
+from curious_replay.agents.interface import (
+    Agent,
+    Arrays,
+    Feedback,
+    NonFiniteError,
+    PolicyState,
+    Spaces,
+)
+from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
+from curious_replay.agents.world_model import Replayed
+
+SECOND = 1 << 40  # added to the seed for what this agent adds, so that it begins differently
+
+
+class Plan2Explore(Agent):
+    """A Dreamer with an ensemble and an actor and critic that explore."""
+
+    dreamer: Dreamer
+
+    def __init__(
+        self,
+        config: Plan2ExploreConfig | Plan2ExploreV3Config,
+        spaces: Spaces,
+        seed: int,
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(spaces, seed, device)
+        self.config = config
+        if isinstance(config, Plan2ExploreV3Config):
+            self.dreamer = DreamerV3(config.dreamer, spaces, seed, device)
+        else:
+            self.dreamer = DreamerV2(config.dreamer, spaces, seed, device)
+        self.generator = self.dreamer.generator  # one for both
+        model, settings = self.dreamer.model, config.ensemble
+        layers, units, style = model.head_shape
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed + SECOND)
+            self.ensemble = Ensemble(
+                settings.members,
+                model.features + spaces.actions,
+                layers,
+                units,
+                model.latent.size,
+                style,
+            )
+            self.explorer = self.dreamer.make_behaviour()
+        self.to(self.device)
+        self.optimisers = {
+            **self.dreamer.optimisers,
+            "ensemble_adam": Optimiser(
+                self.ensemble,
+                settings.lr,
+                settings.eps,
+                settings.clip,
+                decay=settings.decay,
+                raw_epsilon=settings.adam == "tensorflow",
+            ),
+            **self.explorer.make_optimisers("explore_"),
+        }
+
+    def update(self, batch: Arrays) -> Feedback:
+        """Train world model, actor and critic of the Dreamer, then ensemble and explorer.
+
+        The signal "td" is that of the explorer's critic.
+        """
+        replayed = self.dreamer.load(batch)
+        study = self.dreamer.study(replayed)
+        lesson, _ = self.dreamer.practise(replayed, study.start)
+        metrics = self.study_ahead(replayed, study)
+        exploration, td = self._explore(replayed, study.start)
+        explored = {f"explore_{name}": value for name, value in exploration.metrics.items()}
+        return make_feedback(
+            {**study.signals, "td": td}, {**study.metrics, **lesson.metrics, **metrics, **explored}
+        )
+
+    def study_ahead(self, replayed: Replayed, study: Study) -> dict[str, Tensor]:
+        """Let the ensemble learn to predict each state of a batch from the one before it.
+
+        It learns from what the world model believes, which does not learn from it.
+        """
+        states, led_here = study.belief.states, replayed.previous_action
+        actions = led_here[1:] if self.config.alignment == "correct" else led_here[:-1]
+        inputs = torch.cat([states.feature[:-1].detach(), actions], -1)
+        target = states.stoch[1:].detach().flatten(0, 1)
+        with self.dreamer.precision():
+            predictions = self.ensemble(inputs.flatten(0, 1))
+        loss = normal_loss if self.config.ensemble.loss == "normal" else squared_error
+        losses = loss(predictions, target, axes=1).sum(0)  # of all members
+        # No step leads from the end of an episode to the beginning of the next.
+        leads = ~replayed.is_first[1:].flatten()
+        mean = (losses * leads).sum() / leads.sum().clamp(min=1)
+        check_finite("ensemble", {"loss": mean})
+        norm = self.optimisers["ensemble_adam"].step(mean)
+        check_finite("ensemble", {"gradient": norm})
+        return {"ensemble/loss": mean.detach(), "ensemble/gradient": norm}
+
+    def novelty(self, imagined: Imagined) -> Tensor:
+        """What the explorer strives for: disagreement [H + 1, N] at imagined states."""
+        actions = imagined.actions
+        if self.config.alignment == "released":
+            actions = torch.cat([torch.zeros_like(actions[:1]), actions[:-1]])
+        inputs = torch.cat([imagined.features, bounded(actions)], -1)
+        predictions = self.ensemble(inputs.flatten(0, 1))
+        apart = disagreement(predictions).view(inputs.shape[:2])
+        return self.config.intrinsic_scale * apart
+
+    def _explore(self, replayed: Replayed, start: State) -> tuple[Lesson, Tensor]:
+        """Let the explorer practise."""
+        try:
+            return self.dreamer.practise(replayed, start, self.explorer, self.novelty)
+        except NonFiniteError as error:
+            raise NonFiniteError(f"explore_{error.term}") from error
+
+    def start(self, num_envs: int) -> PolicyState:
+        """See `Agent.start`."""
+        return self.dreamer.start(num_envs)
+
+    def act(
+        self, state: PolicyState, observation: Arrays, generator: torch.Generator, explore: bool
+    ) -> tuple[np.ndarray, PolicyState]:
+        """See `Agent.act`: the explorer acts, and the Dreamer's own actor where it is evaluated."""
+        if not explore:
+            return self.dreamer.act(state, observation, generator, explore)
+        return self.dreamer.act_as(self.explorer.actor, state, observation, generator, sample=True)
+
+    def open_loop(self, batch: Arrays, context: int) -> np.ndarray:
+        """See `Agent.open_loop`."""
+        return self.dreamer.open_loop(batch, context)

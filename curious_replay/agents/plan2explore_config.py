@@ -1,0 +1,72 @@
+"""Settings of Plan2Explore on either Dreamer; nothing here needs PyTorch."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from curious_replay.agents.dreamer_v2_config import DreamerV2Config
+from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+
+Alignment = Literal["correct", "released"]
+
+
+@dataclass(frozen=True)
+class EnsembleConfig:
+    """Settings of the one-step models whose disagreement is sought; as published for DreamerV2."""
+
+    members: int = 10
+    """Models in the ensemble; each has the layers of a head of its Dreamer."""
+    loss: Literal["normal", "squared"] = "normal"
+    """Negative log-likelihood under unit variance, or the sum of squares: twice as steep."""
+    lr: float = 3e-4
+    eps: float = 1e-5
+    """Epsilon of Adam."""
+    adam: Literal["tensorflow", "pytorch"] = "tensorflow"
+    """Where Adam adds its epsilon, as in the settings of DreamerV2."""
+    clip: float = 100.0
+    """Largest norm of the gradient, of all members together."""
+    decay: float = 1e-6
+    """Share of every parameter that each update takes off."""
+
+
+V3_ENSEMBLE = EnsembleConfig(members=8, loss="squared", lr=1e-4, adam="pytorch", decay=0.0)
+"""As published for DreamerV3."""
+
+
+@dataclass(frozen=True)
+class Plan2ExploreConfig:
+    """Settings of Plan2Explore on DreamerV2; the defaults are those of the paper for Crafter."""
+
+    dreamer: DreamerV2Config = field(default_factory=DreamerV2Config)
+    ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)
+    intrinsic_scale: float = 1.0
+    """Reward for a unit of disagreement."""
+    alignment: Alignment = "correct"
+    """Which action the ensemble sees with a state when it predicts the next one: the action taken
+    there, or, as in the released code on DreamerV2, the one that led there."""
+
+    def __post_init__(self) -> None:
+        if self.dreamer.td == "replayed":
+            raise ValueError(
+                'td must be "predicted" or "imagined" in Plan2Explore: its critic knows '
+                "disagreement, not the rewards that were replayed"
+            )
+
+
+@dataclass(frozen=True)
+class Plan2ExploreV3Config:
+    """Settings of Plan2Explore on DreamerV3, which strives for disagreement only."""
+
+    dreamer: DreamerV3Config = field(default_factory=DreamerV3Config)
+    ensemble: EnsembleConfig = V3_ENSEMBLE
+    intrinsic_scale: float = 1.0
+    """Reward for a unit of disagreement."""
+    alignment: Alignment = "correct"
+    """Which action the ensemble sees with a state when it predicts the next one: the action taken
+    there (also in the released code on DreamerV3), or the one that led there."""
+
+    def __post_init__(self) -> None:
+        if self.dreamer.td != "imagined":
+            raise ValueError(
+                'td must be "imagined" in Plan2Explore on DreamerV3: its critic knows disagreement '
+                "of imagined states"
+            )

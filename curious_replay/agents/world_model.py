@@ -1,0 +1,111 @@
+"""World models of Dreamers: what they are told, what they believe, and the networks in between.
+
+Tensors are time first: T replayed steps of B windows.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from curious_replay.agents.blocks.convs import Decoder, Encoder
+from curious_replay.agents.blocks.dense import Style, hidden_layers, mlp
+from curious_replay.agents.blocks.rssm import Latent, Rssm, State
+from curious_replay.agents.interface import Spaces
+
+
+class Replayed(NamedTuple):
+    """A batch on its device, time first."""
+
+    image: Tensor | None  # [T, B, H, W, 3], -0.5 to 0.5
+    vector: Tensor | None  # [T, B, V], as `scale_vector` makes them
+    previous_action: Tensor  # [T, B, A], the one that led here
+    reward: Tensor  # [T, B]
+    is_first: Tensor  # bool [T, B]
+    goes_on: Tensor  # [T, B]: 1 - is_terminal
+
+
+class Belief(NamedTuple):
+    """What the world model makes of a batch."""
+
+    states: State  # [T, B, ...], drawn from the posterior
+    prior: Tensor  # [T, B, ...], outputs of the head that has not seen the step
+    posterior: Tensor  # [T, B, ...], outputs of the head that has
+
+
+class WorldModel(nn.Module):
+    """Encoders, recurrent core and decoders; subclasses make them and add their heads and losses.
+
+    What is not observed has neither encoder nor decoder.
+    """
+
+    rssm: Rssm
+    head_shape: tuple[int, int, Style]
+    """Hidden layers of a head, their width, and how they look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder: nn.Module | None = None
+        self.decoder: nn.Module | None = None
+        self.vector_encoder: nn.Module | None = None
+        self.vector_decoder: nn.Module | None = None
+
+    def make_observers(
+        self,
+        spaces: Spaces,
+        features: int,
+        depth: int,
+        vector_layers: int,
+        vector_units: int,
+        style: Style,
+        *,
+        valid: bool = False,
+    ) -> int:
+        """Make encoders and decoders of what is observed; returns the size of the embedding."""
+        embedding = 0
+        if spaces.image is not None:
+            pixels = spaces.image[0]
+            self.encoder = Encoder(pixels, depth, style, valid=valid)
+            self.decoder = Decoder(features, pixels, depth, style, valid=valid)
+            embedding += self.encoder.size
+        if spaces.vector:
+            hidden = (vector_layers, vector_units)
+            self.vector_encoder = hidden_layers(spaces.vector, *hidden, style)
+            self.vector_decoder = mlp(features, *hidden, spaces.vector, style)
+            embedding += vector_units
+        return embedding
+
+    @property
+    def latent(self) -> Latent:
+        """The stochastic part of the state."""
+        return self.rssm.latent
+
+    @property
+    def features(self) -> int:
+        """Numbers that describe a state."""
+        return self.rssm.deter + self.latent.size
+
+    def embed(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
+        """What is seen, as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
+        parts = []
+        if image is not None and self.encoder is not None:
+            flat = self.encoder(image.flatten(0, -4))
+            parts.append(flat.reshape(*image.shape[:-3], -1))
+        if vector is not None and self.vector_encoder is not None:
+            parts.append(self.vector_encoder(vector))
+        return torch.cat(parts, -1)
+
+    def believe(self, replayed: Replayed, noise: Tensor) -> Belief:
+        """Follow the batch; `noise` [T, B, ...] is that of the latent."""
+        embedding = self.embed(replayed.image, replayed.vector)
+        states, posterior = self.rssm.observe(
+            embedding, replayed.previous_action, replayed.is_first, noise
+        )
+        return Belief(states, self.rssm.prior(states.deter), posterior)
+
+    def picture(self, features: Tensor) -> Tensor:
+        """Predicted image [..., H, W, 3], -0.5 to 0.5, of features [..., F]."""
+        if self.decoder is None:
+            raise ValueError("this world model was made without images")
+        pictures: Tensor = self.decoder(features.flatten(0, -2))
+        return pictures.reshape(*features.shape[:-1], *pictures.shape[1:])
