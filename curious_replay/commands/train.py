@@ -121,7 +121,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
     try:
         outcome = train(config, folder, resume=command.resume, console=console)
-    except (TrainingFailedError, WorkerError) as error:
+    except (TrainingFailedError, WorkerError, OSError) as error:
         print(f"curious: {error}", file=sys.stderr)
         return 1
     if outcome.signal is not None and not outcome.finished:

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.util import Finalize
 from typing import Any
 
 import gymnasium
@@ -53,8 +54,16 @@ class Worker:
                   self._memory),
             daemon=True,
         )  # fmt: skip
-        self.process.start()
+        # A scheduler's SIGTERM reaches all processes; only the main one decides what follows. So it
+        # is held back from the worker until that can ignore it, and from the server that forks it.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         child_pipe.close()
+        # At exit multiprocessing sends SIGTERM and waits: who ignores that must be gone before.
+        self._end = Finalize(self, self.process.kill, exitpriority=10)
 
     def send(self, command: str, data: Any = None) -> None:
         """Ask for something; if the process is dead, `receive` will say so."""
@@ -76,7 +85,7 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once; what it was doing is lost."""
-        self.process.kill()
+        self._end()
         self.process.join()
 
 
@@ -152,6 +161,9 @@ def _run(
     """The process of a worker: answer requests until told to close."""
     # Ctrl-C reaches all processes of a terminal; only the main one decides what follows.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A handler, for what is ignored would be ignored by programs that an environment starts, too.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     parent_pipe.close()
     try:
         env = make_env()

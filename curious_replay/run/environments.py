@@ -9,6 +9,7 @@ import numpy as np
 
 from curious_replay.agents.interface import Spaces
 from curious_replay.envs import registry
+from curious_replay.envs.schedule import PhaseClock
 from curious_replay.envs.vector import RestartingVectorEnv
 from curious_replay.run.env_config import EnvConfig, is_own
 from curious_replay.run.own_env import Adapted, make_own
@@ -81,13 +82,14 @@ def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
                 f"{name} cannot be used: info[{key!r}] is {value!r}; what is stored with a step "
                 "(log_*) must be numbers"
             )
+    clock = getattr(env.unwrapped, "clock", None)
     return EnvFacts(
         spaces=read_spaces(env.observation_space, env.action_space),
         actions=Actions.of(env.action_space),
         logs=logs,
         can_save=env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state"),
         has_phases=env.has_wrapper_attr("set_phase"),
-        phases=env.get_wrapper_attr("clock").known if env.has_wrapper_attr("clock") else (),
+        phases=clock.known if isinstance(clock, PhaseClock) else (),
         fps=float(env.metadata.get("render_fps") or 10),
         camera=info.get("camera"),
     )

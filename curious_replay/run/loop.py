@@ -8,6 +8,7 @@ between any two updates; `owed` are those of the round that are still to come.
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from curious_replay.agents.interface import Agent
@@ -23,6 +24,7 @@ from curious_replay.run.progress import Progress
 from curious_replay.run.record import Record
 from curious_replay.run.seeds import seed_of
 from curious_replay.run.stop import Stop
+from curious_replay.run.stopwatch import Stopwatch
 from curious_replay.run.video import open_loop_film
 
 if TYPE_CHECKING:
@@ -77,9 +79,8 @@ class Trainer:
         self.evaluation = Evaluation(agent, config, facts)
         self._opened.callback(self.evaluation.close)
         self.probe: Probe | None = None  # made when it is first due
-        self._saved_at = self._logged_at = time.monotonic()
-        self._logged = Counters()
-        self._seconds = {"policy": 0.0, "update": 0.0, "wait": 0.0, "save": 0.0}
+        self._saved_at = time.monotonic()
+        self.watch = Stopwatch(self.counters, ("policy", "update", "wait", "save"))
 
     def run(self) -> bool:
         """Train to the end, or until asked to stop; returns whether the end was reached."""
@@ -96,7 +97,7 @@ class Trainer:
             while self.owed and not self.stop:
                 self._update()
             if self.driver.waiting:
-                self._timed("wait", self.driver.receive)
+                self.watch.time("wait", self.driver.receive)
             self.progress.show(asdict(self.counters), {})
 
     def close(self) -> None:
@@ -117,7 +118,7 @@ class Trainer:
         self.driver.load_tensors(saved.policy)
         self.driver.set_state(state["driver"])
         self.learner.set_state(state["learner"])
-        self._logged = Counters(**state["counters"])
+        self.watch.restart()
         self._changed = False
 
     def _do_what_is_due(self) -> None:
@@ -142,12 +143,12 @@ class Trainer:
 
     def _send(self) -> None:
         self._changed = True
-        self._timed("policy", self.driver.send)
+        self.watch.time("policy", self.driver.send)
         if self.counters.step >= self.config.train.prefill and self.replay.ready:
             self.owed = self.ratio(self.counters.step)
 
     def _update(self) -> None:
-        self._timed("update", self.learner.update)
+        self.watch.time("update", self.learner.update)
         self.owed -= 1
         self.counters.update = self.learner.updates
 
@@ -170,21 +171,8 @@ class Trainer:
         counters = asdict(self.counters)
         self.record.metrics(counters, values)
         self.progress.show(counters, values)
-        self._log_speed(stats["bytes"])
+        self.record.speed(counters, {**self.watch.read(), "replay_bytes": stats["bytes"]})
         return True
-
-    def _log_speed(self, replay_bytes: float) -> None:
-        """What depends on the clock, since the last such line."""
-        now, then = time.monotonic(), self._logged
-        seconds = max(now - self._logged_at, 1e-9)
-        values = {
-            f"{name}s_per_second": (getattr(self.counters, name) - getattr(then, name)) / seconds
-            for name in ("frame", "step", "update")
-        }
-        values |= {f"share/{name}": spent / seconds for name, spent in self._seconds.items()}
-        self.record.speed(asdict(self.counters), {**values, "replay_bytes": replay_bytes})
-        self._seconds = dict.fromkeys(self._seconds, 0.0)
-        self._logged_at, self._logged = now, Counters(**asdict(self.counters))
 
     def _evaluate(self) -> bool:
         settings, counters = self.config.eval, asdict(self.counters)
@@ -243,15 +231,8 @@ class Trainer:
             "learner": self.learner.get_state(),
             "record": self.record.position(),
         }
-        began = time.monotonic()
-        self.checkpoints.save(
-            self.counters.step, state, self.agent.tensors(), self.driver.tensors(), self.replay
-        )
+        parts = (self.agent.tensors(), self.driver.tensors(), self.replay)
+        save = partial(self.checkpoints.save, self.counters.step, state, *parts)
+        self.watch.time("save", save)
         self._changed = False
         self._saved_at = time.monotonic()
-        self._seconds["save"] += self._saved_at - began
-
-    def _timed(self, name: str, act: Any) -> None:
-        began = time.monotonic()
-        act()
-        self._seconds[name] += time.monotonic() - began

@@ -1,5 +1,6 @@
 """Signals as the command line meets them, with environments in processes."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -32,10 +33,11 @@ def test_a_signal_ends_the_command_in_order(number, code, tmp_path):
     metrics = tmp_path / "metrics.jsonl"
     while process.poll() is None and not (metrics.exists() and metrics.read_text()):
         time.sleep(0.02)
-    process.send_signal(number)
+    os.killpg(process.pid, number)  # environments get it too, as from a terminal or a scheduler
     output, _ = process.communicate(timeout=60)
     assert process.returncode == code, output
     assert f"stopped by {signal.Signals(number).name}" in output
     assert "--resume` goes on" in output
+    assert "failed" not in output  # no environment was lost on the way
     last = sorted((tmp_path / "checkpoints").iterdir())[-1].name
     assert last.startswith("000002-step-")
