@@ -6,5 +6,5 @@ an agent or a simulator.
     load, stored     a run folder as arrays; the steps in its replay checkpoint
     stats            means, tests, intervals
     interaction, model_error, returns, crafter, replay_probe   the measures
-    plots            figures
+    chart, plots     figures
 """
