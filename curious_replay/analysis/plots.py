@@ -140,7 +140,7 @@ def trajectories(
     bounds: tuple[float, float, float, float] | None = None,
     caption: str = "",
 ) -> Chart:
-    """Where agent (dark) and ball (magenta) were (paper: Figure 12): [steps, 2] for each panel.
+    """Where agent (grey) and ball (magenta) were (paper: Figure 12): [steps, 2] for each panel.
 
     `bounds` are xmin, xmax, ymin, ymax of the arena; those of all places if None.
     """
@@ -151,10 +151,9 @@ def trajectories(
         places = [place for pair in panels.values() for place in pair if place is not None]
         limits = bounds or _limits(places)
         for axes, (title, (agent, ball)) in zip(row, panels.items(), strict=False):
-            axes.plot(*agent[:, :2].T, ".", color=INK, ms=1, alpha=0.3, rasterized=True)
+            _dots(axes, agent, FAINT)
             if ball is not None:
-                pink = COLORS["curious"]
-                axes.plot(*ball[:, :2].T, ".", color=pink, ms=2, alpha=0.6, rasterized=True)
+                _dots(axes, ball, COLORS["curious"])
             axes.set(title=title, xlim=limits[:2], ylim=limits[2:], aspect="equal")
             axes.set_xticks([])
             axes.set_yticks([])
@@ -162,7 +161,7 @@ def trajectories(
             axes.spines[:].set_color(FAINT)
         if not panels:
             say_nothing(row[0])
-    return Chart(figure, caption or "Places of the agent (dark) and of the ball (magenta).")
+    return Chart(figure, caption or "Places of the agent (grey) and of the ball (magenta).")
 
 
 def replay_view(
@@ -213,6 +212,12 @@ def profiles(
         if shares:
             axes.legend(loc="best")
     return Chart(figure, caption or "Share of runs that score above a value, 95 % intervals.")
+
+
+def _dots(axes: Axes, places: Array, dot_color: str) -> None:
+    """Places as dots: the fewer, the larger; as one picture, since there may be a million."""
+    size = float(np.clip(120 / np.sqrt(max(len(places), 1)), 1, 6))
+    axes.plot(*places[:, :2].T, ".", color=dot_color, ms=size, alpha=0.6, rasterized=True)
 
 
 def _brackets(axes: Axes, names: list[str], comparisons: Sequence[Comparison], top: float) -> float:
