@@ -28,7 +28,7 @@ INK = "#20262e"
 """Of text and axes: the page replaces it with the colour of its own text."""
 FAINT = "#8f98a5"
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.labelsize": 11,

@@ -10,6 +10,7 @@ interquartile mean, the probability of improvement and the performance profile u
 """
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -84,12 +85,14 @@ def summary(values: npt.ArrayLike) -> Summary:
 def t_test(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
     """Student's t and two-sided p of independent groups of equal variance, as in the paper.
 
-    NaN if a group has fewer than two runs, or neither has any spread.
+    NaN if a group has fewer than two runs, or neither has any spread beyond rounding.
     """
     a, b = finite(a), finite(b)
-    if min(len(a), len(b)) < 2 or not (np.ptp(a) or np.ptp(b)):
+    if min(len(a), len(b)) < 2 or max(np.ptp(a), np.ptp(b)) <= 1e-12 * max(abs(a).max(), 1e-300):
         return math.nan, math.nan
-    found = stats.ttest_ind(a, b)
+    with warnings.catch_warnings():  # one group without spread is no reason to warn
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        found = stats.ttest_ind(a, b)
     return float(found.statistic), float(found.pvalue)
 
 

@@ -21,6 +21,14 @@ class Measure:
     values: dict[str, list[float]]
     lower_is_better: bool = False
     note: str = ""
+    never: bool = False
+    """Whether a value that is missing means that a run never got there."""
+
+    def ranked(self, method: str) -> list[float]:
+        """Values of which larger is better, a run that never got there below all others."""
+        worst = -1e300 if self.never else np.nan
+        sign = -1 if self.lower_is_better else 1
+        return [sign * v if np.isfinite(v) else worst for v in self.values.get(method, [])]
 
 
 def measures(methods: Methods) -> list[Measure]:
@@ -117,10 +125,13 @@ def _interaction(methods: Methods) -> list[Measure]:
 
             values = _each(methods, until)
             word = "contact" if kind == "contacts" else "interaction"
-            note = "a run that did not get there is left out of the mean"
+            note = (
+                "a run that did not get there is left out of means and tests, but counts as "
+                "slower than all that did in P(better)"
+            )
             if n == interaction.NTH[0] or np.isfinite(np.concatenate([*values.values()])).any():
                 name = f"frames to {word} {n}"
-                found.append(Measure(name, values, lower_is_better=True, note=note))
+                found.append(Measure(name, values, True, note, never=True))
     return found
 
 

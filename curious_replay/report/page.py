@@ -52,12 +52,12 @@ class Report:
 def report(found: Runs, *, by: Sequence[str] = ("replay",), baseline: str = "uniform") -> Report:
     """Make the page. Runs that differ in the settings `by` are the methods that are compared."""
     made = []
-    for number, ((env, agent), runs) in enumerate(group(found.runs, ("env", "agent")).items()):
-        methods = {" ".join(key): list(each) for key, each in group(runs, by).items()}
+    for number, (key, runs) in enumerate(group(found.runs, ("env", "agent", "scale")).items()):
+        methods = {" ".join(names): list(each) for names, each in group(runs, by).items()}
         if baseline in methods:  # first, as what the others are compared with
             methods = {baseline: methods[baseline], **methods}
-        name = re.sub(r"[^a-z0-9]+", "-", f"{env}-{agent}".lower()).strip("-")
-        made.append(section(f"{env}, {agent}", f"{number + 1}-{name}", methods, baseline))
+        name = re.sub(r"[^a-z0-9]+", "-", "-".join(key).lower()).strip("-")
+        made.append(section(", ".join(key), f"{number + 1}-{name}", methods, baseline))
     runs_table = _runs(found)
     tables = [runs_table, *(table for each in made for table in each.tables)]
     body = [_section(each, number) for number, each in enumerate(made)]
@@ -71,8 +71,8 @@ def report(found: Runs, *, by: Sequence[str] = ("replay",), baseline: str = "uni
         title="Curious Replay: report",
         policy="default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'",
-        subtitle=f"{len(found.runs)} runs, {finished} of them finished"
-        + (f"; {len(found.broken)} folders could not be read" if found.broken else ""),
+        subtitle=f"Runs: {len(found.runs)}, finished: {finished}, "
+        f"folders that cannot be read: {len(found.broken)}",
         contents="".join([*links, '<li><a href="#runs">Runs</a></li>']),
         body="\n".join(body),
         script=script,
@@ -85,11 +85,8 @@ def _section(part: Section, number: int) -> str:
     html += [f'<p class="verdict">{escape(verdict)}</p>' for verdict in part.verdicts]
     if not part.tables:
         html.append("<p>These runs have recorded nothing to compare yet.</p>")
-    first, *others = part.figures or [None]
-    if first is not None:
-        html.append(_figure(first, f"{number}-0"))
-    html += [table.html() for table in part.tables]
-    html += [_figure(each, f"{number}-{i}") for i, each in enumerate(others, 1) if each]
+    figures = [_figure(each, f"{number}-{i}") for i, each in enumerate(part.figures)]
+    html += [*figures[:1], *(table.html() for table in part.tables), *figures[1:]]
     for position, (method, runs) in enumerate(part.methods.items()):
         html.append(_look_inside(method, runs, number * 100 + position))
     return "".join([*html, "</section>"])

@@ -88,6 +88,10 @@ def _verdict(measure: m.Measure, tests: Sequence[stats.Comparison]) -> str:
                 f"{test.first} against {test.second}: no difference shown "
                 f"(p = {test.corrected:.2g}; the mean is {word})"
             )
+    for method, values in measure.values.items():
+        missing = len(values) - len(stats.finite(values))
+        if missing:
+            said.append(f"{missing} of {len(values)} runs of {method} have no result")
     return f"{measure.name}: " + ("; ".join(said) if said else "one method, nothing to compare")
 
 
@@ -101,12 +105,11 @@ def _table(name: str, found: Sequence[m.Measure], baseline: str) -> Table:
     rows: list[list[str | int | float]] = []
     for measure in found:
         tests = {test.first: test for test in _tests(measure, baseline)}
-        against = measure.values.get(baseline, [])
         for method, values in measure.values.items():
             whole = stats.summary(values)
             interval = stats.interval(np.array(values), seed=SEED)
-            first, second = (against, values) if measure.lower_is_better else (values, against)
-            better = stats.probability_of_improvement([first], [second], seed=SEED)
+            pair = [measure.ranked(method)], [measure.ranked(baseline)]
+            better = stats.probability_of_improvement(*pair, seed=SEED)
             is_other = method != baseline
             rows.append([
                 f"{measure.name}: {method}", whole.n, len(values), whole.mean, whole.sd, whole.sem,

@@ -14,6 +14,7 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}",
 }  # fmt: skip
+RIGHT = ' class="number"'
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -29,7 +30,10 @@ class Table:
 
     def html(self) -> str:
         """A table element; every cell is escaped."""
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns)
+        head = "".join(
+            f'<th scope="col"{"" if self._is_text(i) else RIGHT}>{escape(name)}</th>'
+            for i, name in enumerate(self.columns)
+        )
         body = "".join(
             "<tr>" + "".join(_html_cell(cell, i) for i, cell in enumerate(row)) + "</tr>"
             for row in self.rows
@@ -51,10 +55,7 @@ class Table:
 
     def latex(self) -> str:
         """A booktabs table."""
-        align = "".join(
-            "l" if any(isinstance(row[i], str) for row in self.rows) else "r"
-            for i in range(len(self.columns))
-        )
+        align = "".join("l" if self._is_text(i) else "r" for i in range(len(self.columns)))
         lines = [" & ".join(map(_latex_cell, row)) + r" \\" for row in (self.columns, *self.rows)]
         return "\n".join([
             r"\begin{table}", rf"\caption{{{_latex_cell(self.caption)}}}",
@@ -62,9 +63,12 @@ class Table:
             r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
         ])  # fmt: skip
 
+    def _is_text(self, column: int) -> bool:
+        return any(isinstance(row[column], str) for row in self.rows)
+
 
 def number(value: float) -> str:
-    """At most four digits that matter, thousands apart by nothing; a dash for no number."""
+    """At most four digits that matter; a dash for no number."""
     if not math.isfinite(value):
         return "–"
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
@@ -73,7 +77,8 @@ def number(value: float) -> str:
     if size < 1e-3:
         return f"{value:.2e}"
     decimals = max(0, 3 - math.floor(math.log10(size)))
-    return f"{value:.{decimals}f}"
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _html_cell(cell: Cell, column: int) -> str:

@@ -45,10 +45,23 @@ def test_students_sleep_data():
 
 
 @pytest.mark.parametrize(
-    "groups", [([1], [2, 3]), ([], []), ([1, 1], [1, 1]), ([np.nan, 1], [1, 2])]
+    "groups",
+    [
+        ([1], [2, 3]),
+        ([], []),
+        ([1, 1], [1, 1]),
+        ([np.nan, 1], [1, 2]),
+        ([0.1, 0.1, 0.3 - 0.2], [0.1] * 3),
+    ],
 )
 def test_no_test_without_two_runs_and_some_spread(groups):
     assert all(math.isnan(value) for value in stats.t_test(*groups))
+
+
+def test_one_group_without_spread_can_be_compared():
+    t, p = stats.t_test([1.0, 1.0, 1.0], [2.0, 3.0, 4.0])
+    assert t == pytest.approx(-2 / math.sqrt(1 / 2 * 2 / 3))  # pooled variance 1/2, 1/3 + 1/3
+    assert 0 < p < 0.05
 
 
 def test_benjamini_and_hochbergs_example():
