@@ -144,7 +144,7 @@ def median_of_tasks(samples: list[Array]) -> Array:
 def by_task(scores: Tasks) -> list[Array]:
     """Scores as one array a task: columns of [runs, tasks], or the arrays given.
 
-    [runs] alone is one task. Runs without a score and tasks without a run are left out.
+    A flat list of runs is one task. Runs without a score and tasks without a run are left out.
     """
     return [task for task in _columns(scores) if len(task)]
 
@@ -214,7 +214,9 @@ def performance_profile(
 
 
 def _columns(scores: Tasks) -> list[Array]:
-    columns = np.atleast_2d(scores.T) if isinstance(scores, np.ndarray) else scores
+    if all(np.ndim(each) == 0 for each in scores):
+        return [finite(np.array(scores, np.float64))] if len(scores) else []
+    columns = scores.T if isinstance(scores, np.ndarray) else scores
     return [finite(column) for column in columns]
 
 

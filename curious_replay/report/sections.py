@@ -1,6 +1,6 @@
 """What the page shows of one environment and agent: a verdict, tables, charts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +23,8 @@ from curious_replay.report.tables import Table
 SEED = 0
 """Of all resampling: the same runs give the same page."""
 POINTS = 120
+Rows = Callable[[Run], tuple[np.ndarray, np.ndarray]]
+"""Frames and values of a run."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,16 @@ def section(title: str, name: str, methods: m.Methods, baseline: str = "uniform"
             made.figures.append(_bars(name, measure, tests))
     if found:
         made.tables.append(_table(name, found, baseline))
-    for make in (_curves, _interactions, _errors, _spectrum, _trajectories, _replay):
+    for make in (
+        _curves,
+        _interactions,
+        _pixels,
+        _errors,
+        _spectrum,
+        _trajectories,
+        _replay,
+        _share,
+    ):
         made.figures.extend(make(name, methods))
     return made
 
@@ -159,21 +170,64 @@ def _interactions(name: str, methods: m.Methods) -> list[Figure]:
     if not m.has_interactions(methods):
         return []
     start, (grid, _) = m.first_change(methods), _grid(methods)
-    bands = {}
-    for method, runs in methods.items():
-        rows = []
-        for run in runs:
-            frames, total = interaction.cumulative(*interaction.counts_of(run), start=start)
-            later = grid[grid > start] - start
-            at = np.searchsorted(frames, later, side="right")
-            known = np.concatenate([[0.0], total])[at]
-            over = later > (frames[-1] if len(frames) else 0)
-            rows.append(np.where(over, np.nan, known))
-        bands[method] = returns.band(grid[grid > start] - start, rows)
+    later = grid[grid > start] - start
+
+    def total(run: Run) -> tuple[np.ndarray, np.ndarray]:
+        return interaction.cumulative(*interaction.counts_of(run), start=start)
+
+    bands = _bands(methods, later, total)
     caption = "Points of contact with the object so far; bands are standard errors."
     label = "frames since the object appeared" if start else "frames"
     drawn = plots.curves(bands, ylabel="contacts", xlabel=label, caption=caption)
     return [Figure(f"{name}-contacts", drawn)]
+
+
+def _pixels(name: str, methods: m.Methods) -> list[Figure]:
+    """From intervals of training: as long as nothing is dropped, what was added is stored."""
+    names = [n for run in m.all_runs(methods) for n in run.metrics if n.endswith("_pixels")]
+    if not names:
+        return []
+    bands = _bands(
+        methods, _grid(methods)[0],
+        lambda run: (run.metrics["frame"], np.cumsum(np.nan_to_num(run.metrics[names[0]]))),
+    )  # fmt: skip
+    caption = "Pixels of the object in all pictures that were stored so far."
+    changes = _changes(methods)
+    drawn = plots.curves(bands, ylabel="object pixels", changes=changes, caption=caption)
+    return [Figure(f"{name}-pixels", drawn)]
+
+
+def _share(name: str, methods: m.Methods) -> list[Figure]:
+    what = "replay/share_after_change"
+    if not any(what in run.metrics for run in m.all_runs(methods)):
+        return []
+    grid, _ = _grid(methods)
+    bands = _bands(
+        methods, grid, lambda run: (run.metrics["frame"], run.metrics[what]), before=np.nan
+    )
+    caption = "Share of what is replayed that was stored after the last change."
+    changes = _changes(methods)
+    drawn = plots.curves(bands, ylabel="share of batches", changes=changes, caption=caption)
+    return [Figure(f"{name}-share", drawn)]
+
+
+def _bands(
+    methods: m.Methods, grid: np.ndarray, rows: Rows, before: float = 0.0
+) -> dict[str, returns.Band]:
+    """Bring rows of runs to a common grid: the last row up to each point, nothing after the end.
+
+    `before` is the value ahead of the first row.
+    """
+    bands = {}
+    for method, runs in methods.items():
+        lines = []
+        for frames, values in map(rows, runs):
+            at = np.searchsorted(frames, grid, side="right")
+            known = np.concatenate([[before], values])[at]
+            over = grid > (frames[-1] if len(frames) else 0)
+            lines.append(np.where(over, np.nan, known))
+        bands[method] = returns.band(grid, lines)
+    return bands
 
 
 def _errors(name: str, methods: m.Methods) -> list[Figure]:

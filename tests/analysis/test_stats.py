@@ -106,6 +106,13 @@ def test_interval_of_two_runs_is_known_exactly():
         assert found.value == 0.5
 
 
+def test_a_flat_list_is_one_task():
+    assert stats.interval([0.0, 1.0], seed=0) == stats.interval(np.array([0.0, 1.0]), seed=0)
+    assert stats.interval([0.0, 1.0], stats.mean_of_tasks, seed=0).high == 1
+    assert [task.tolist() for task in stats.by_task([[1, 2], [3], []])] == [[1, 2], [3]]
+    assert [task.tolist() for task in stats.by_task(np.array([[1, 2], [3, 4]]))] == [[1, 3], [2, 4]]
+
+
 def test_interval_is_stratified_and_follows_its_seed():
     constant = np.array([[1.0, 10.0, 100.0]] * 5)  # runs of a task agree: nothing to doubt
     found = stats.interval(constant, stats.mean_of_tasks, seed=0)

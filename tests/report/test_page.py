@@ -26,9 +26,10 @@ def assay(folder, replay, seed, first, name=None):
     """A run whose first of six contacts, one every 10 steps, comes `first` steps after the ball."""
     at = [100 + first + 10 * i for i in range(6)]
     metrics = [
-        {**counters(t, 2), "log/contacts": sum(t - 10 < c <= t for c in at), "log/interactions": 0}
+        {**counters(t, 2), "log/contacts": sum(t - 10 < c <= t for c in at), "log/interactions": 0,
+         "log/magenta_pixels": 2, "replay/share_after_change": 0.5 if t > 100 else "NaN"}
         for t in range(10, 310, 10)
-    ]
+    ]  # fmt: skip
     episodes = [
         {**counters(t, 2), "mode": "train", "return": float(t > 100 + first), "length": 20,
          "phase": "empty" if t <= 100 else "ball"}
@@ -113,6 +114,29 @@ def test_the_measures_are_those_worked_by_hand(page):
     score = rows_of(crafter_part.tables[0])["Crafter score (%): curious"]["mean"]
     assert score == pytest.approx(np.exp((np.log(101) + np.log(51)) / 22) - 1)
     assert "not comparable" in crafter_part.tables[0].caption
+
+
+def lines_of(page, ending):
+    """What a chart shows: x and y of its first line."""
+    figure = next(f for part in page.sections for f in part.figures if f.name.endswith(ending))
+    line = figure.chart.figure.axes[0].lines[0]
+    return line.get_xdata(), line.get_ydata()
+
+
+def test_curves_over_the_frames_of_training(page):
+    # Of uniform, which is first: contacts of three seeds at 60 + seed, 70 + seed, ... steps.
+    frames, contacts = lines_of(page, "-contacts")
+    assert contacts[-1] == 6
+    at = dict(zip(frames.tolist(), contacts.tolist(), strict=True))
+    assert [at[frame] for frame in (115, 120, 140)] == pytest.approx([0, 1 / 3, 4 / 3])
+    frames, pixels = lines_of(page, "-pixels")
+    assert (frames[-1], pixels[-1]) == (600, 60)
+    frames, share = lines_of(page, "-share")
+    assert set(share) == {0.5}
+    assert frames[0] >= 200
+    frames, error = lines_of(page, "-model-error")
+    assert frames.tolist() == [100, 300, 500]
+    assert error.tolist() == pytest.approx([61 / 50, 61 / 150, 61 / 250])
 
 
 def test_a_method_that_does_not_win_is_said_not_to(tmp_path):
