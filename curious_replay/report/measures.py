@@ -11,6 +11,11 @@ from curious_replay.analysis.load import Run
 
 Methods = Mapping[str, Sequence[Run]]
 """Runs by method; a method is what differs between the groups of a section."""
+KINDS: tuple[interaction.Kind, ...] = ("contacts", "interactions")
+NEVER = (
+    "a run that did not get there is left out of means and tests, but counts as slower than all "
+    "that did in P(better)"
+)
 
 
 @dataclass(frozen=True)
@@ -114,25 +119,23 @@ def _interaction(methods: Methods) -> list[Measure]:
     if not has_interactions(methods):
         return []
     start = first_change(methods)
-    found = []
-    steps = {id(run): stored.newest(run) for run in all_runs(methods)}
-    for n in interaction.NTH:
-        for kind in ("contacts", "interactions"):
-
-            def until(run: Run, kind: str = kind, n: int = n) -> float:
-                rows = interaction.counts_of(run, kind, steps[id(run)])  # type: ignore[arg-type]
-                return interaction.frames_to_nth(*rows, n, start=start)
-
-            values = _each(methods, until)
-            word = "contact" if kind == "contacts" else "interaction"
-            note = (
-                "a run that did not get there is left out of means and tests, but counts as "
-                "slower than all that did in P(better)"
-            )
-            if n == interaction.NTH[0] or np.isfinite(np.concatenate([*values.values()])).any():
-                name = f"frames to {word} {n}"
-                found.append(Measure(name, values, True, note, never=True))
-    return found
+    wanted = [(n, kind) for n in interaction.NTH for kind in KINDS]
+    values: dict[tuple[int, str], dict[str, list[float]]] = {
+        each: {method: [] for method in methods} for each in wanted
+    }
+    for method, runs in methods.items():
+        for run in runs:  # one after the other: a buffer's bookkeeping is large
+            steps = stored.newest(run)
+            for kind in KINDS:
+                rows = interaction.counts_of(run, kind, steps)
+                for n in interaction.NTH:
+                    until = interaction.frames_to_nth(*rows, n, start=start)
+                    values[n, kind][method].append(until)
+    return [
+        Measure(f"frames to {kind.removesuffix('s')} {n}", values[n, kind], True, NEVER, never=True)
+        for n, kind in wanted
+        if n == interaction.NTH[0] or np.isfinite(np.concatenate([*values[n, kind].values()])).any()
+    ]
 
 
 def _returns(methods: Methods) -> list[Measure]:

@@ -9,7 +9,7 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from curious_replay.analysis import chart, stored
+from curious_replay.analysis import chart
 from curious_replay.analysis.load import Run, Runs, group
 from curious_replay.report import sections
 from curious_replay.report.explorer import explorer
@@ -88,26 +88,21 @@ def _section(part: Section, number: int) -> str:
     figures = [_figure(each, f"{number}-{i}") for i, each in enumerate(part.figures)]
     html += [*figures[:1], *(table.html() for table in part.tables), *figures[1:]]
     for position, (method, runs) in enumerate(part.methods.items()):
-        html.append(_look_inside(method, runs, number * 100 + position))
-    return "".join([*html, "</section>"])
-
-
-def _look_inside(method: str, runs: Sequence[Run], number: int) -> str:
-    """The replay explorer and the last dream of a method's first run that has them."""
-    html = []
-    for run in runs:
-        steps = stored.newest(run)
-        if steps is not None and len(steps):
+        if method in part.stored:
+            run, steps = part.stored[method]
             html += [
                 f"<h3>What {escape(method)} replays: {escape(run.name)}</h3>",
                 f'<p class="faint">{EXPLAINED}</p>',
-                f"<figure>{explorer(run, steps, number)}</figure>",
+                f"<figure>{explorer(run, steps, number * 100 + position)}</figure>",
             ]
-            break
+        html.append(_last_film(method, runs))
+    return "".join([*html, "</section>"])
+
+
+def _last_film(method: str, runs: Sequence[Run]) -> str:
+    """What the model of a method dreamt last."""
     films = [film for run in runs for film in sorted((run.folder / "videos").glob("open-loop-*"))]
-    if films:
-        html.append(_film(films[-1], method))
-    return "".join(html)
+    return _film(films[-1], method) if films else ""
 
 
 def _film(path: Path, method: str) -> str:

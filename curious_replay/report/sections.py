@@ -42,6 +42,8 @@ class Section:
     title: str
     name: str
     methods: m.Methods
+    stored: dict[str, tuple[Run, stored.Stored]]
+    """Of each method, the first run whose replay can be read, and what it holds."""
     verdicts: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
@@ -49,7 +51,7 @@ class Section:
 
 def section(title: str, name: str, methods: m.Methods, baseline: str = "uniform") -> Section:
     """Look at everything these runs have."""
-    made = Section(title, name, methods)
+    made = Section(title, name, methods, _first_stored(methods))
     found = m.measures(methods)
     for number, measure in enumerate(found):
         tests = _tests(measure, baseline)
@@ -58,17 +60,9 @@ def section(title: str, name: str, methods: m.Methods, baseline: str = "uniform"
             made.figures.append(_bars(name, measure, tests))
     if found:
         made.tables.append(_table(name, found, baseline))
-    for make in (
-        _curves,
-        _interactions,
-        _pixels,
-        _errors,
-        _spectrum,
-        _trajectories,
-        _replay,
-        _share,
-    ):
+    for make in (_curves, _interactions, _pixels, _errors, _spectrum, _share):
         made.figures.extend(make(name, methods))
+    made.figures.extend([*_trajectories(name, made), *_replay(name, made)])
     return made
 
 
@@ -259,7 +253,6 @@ def _spectrum(name: str, methods: m.Methods) -> list[Figure]:
 
 
 def _first_stored(methods: m.Methods) -> dict[str, tuple[Run, stored.Stored]]:
-    """Of each method, the first run whose replay can be read."""
     found: dict[str, tuple[Run, stored.Stored]] = {}
     for method, runs in methods.items():
         for run in runs:
@@ -270,9 +263,9 @@ def _first_stored(methods: m.Methods) -> dict[str, tuple[Run, stored.Stored]]:
     return found
 
 
-def _trajectories(name: str, methods: m.Methods) -> list[Figure]:
-    start, panels = m.first_change(methods), {}
-    for method, (_, steps) in _first_stored(methods).items():
+def _trajectories(name: str, part: Section) -> list[Figure]:
+    start, panels = m.first_change(part.methods), {}
+    for method, (_, steps) in part.stored.items():
         agent = interaction.position_of(steps, "agent")
         ball = interaction.object_name(steps)
         if agent is None or ball is None:
@@ -291,12 +284,12 @@ def _trajectories(name: str, methods: m.Methods) -> list[Figure]:
     ] if panels else []  # fmt: skip
 
 
-def _replay(name: str, methods: m.Methods) -> list[Figure]:
+def _replay(name: str, part: Section) -> list[Figure]:
     profiles = {
         method: replay_probe.profile(steps.frame, steps.priorities, steps.visits, POINTS)
-        for method, (_, steps) in _first_stored(methods).items()
+        for method, (_, steps) in part.stored.items()
     }
-    changes = _changes(methods)
+    changes = _changes(part.methods)
     return [
         Figure(f"{name}-replay", plots.replay_view(profiles, changes=changes))
     ] if profiles else []  # fmt: skip

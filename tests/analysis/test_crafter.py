@@ -62,6 +62,7 @@ def test_steps_to_one_per_cent_of_the_average_agent():
     # A run that stopped before has no say in what comes later.
     runs = [(lengths, late), (lengths[:5], never[:5])]
     assert crafter.steps_to_success(runs, percent=100, **options)[wood] == 70
+    assert crafter.steps_to_success(runs, **options)[wood] == 60
     assert np.isnan(crafter.steps_to_success([], **options)).all()
 
 
