@@ -78,8 +78,9 @@ def summary(values: npt.ArrayLike) -> Summary:
     n = len(kept)
     if not n:
         return Summary(math.nan, math.nan, math.nan, math.nan, 0)
-    sd = float(kept.std(ddof=1)) if n > 1 else math.nan
-    return Summary(float(kept.mean()), sd, sd / math.sqrt(n), float(kept.std()), n)
+    spread = 0.0 if _equal(kept) else float(kept.std())
+    sd = spread * math.sqrt(n / (n - 1)) if n > 1 else math.nan
+    return Summary(float(kept.mean()), sd, sd / math.sqrt(n), spread, n)
 
 
 def t_test(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
@@ -88,7 +89,7 @@ def t_test(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
     NaN if a group has fewer than two runs, or neither has any spread beyond rounding.
     """
     a, b = finite(a), finite(b)
-    if min(len(a), len(b)) < 2 or max(np.ptp(a), np.ptp(b)) <= 1e-12 * max(abs(a).max(), 1e-300):
+    if min(len(a), len(b)) < 2 or (_equal(a) and _equal(b)):
         return math.nan, math.nan
     with warnings.catch_warnings():  # one group without spread is no reason to warn
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
@@ -218,6 +219,11 @@ def _columns(scores: Tasks) -> list[Array]:
         return [finite(np.array(scores, np.float64))] if len(scores) else []
     columns = scores.T if isinstance(scores, np.ndarray) else scores
     return [finite(column) for column in columns]
+
+
+def _equal(values: Array) -> bool:
+    """Whether values are the same but for rounding."""
+    return bool(np.ptp(values) <= 1e-12 * np.abs(values).max())
 
 
 def _resample(tasks: list[Array], seed: int, samples: int) -> list[Array]:

@@ -134,7 +134,11 @@ def _figure(figure: sections.Figure, prefix: str) -> str:
     svg = re.sub(r'(href="#|url\(#)', rf"\1f{prefix}-", svg)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     caption = escape(figure.chart.caption)
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{caption}" ', 1)
+    wide = figure.chart.figure.get_figwidth() * 72
+    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    opening = f'<svg role="img" aria-label="{caption}" style="--wide:{wide:.0f}" '
+    svg = svg.replace("<svg ", opening, 1)
     return (
         f'<figure><div class="chart" tabindex="0">{svg}</div>'
         f"<figcaption>{caption}</figcaption></figure>"

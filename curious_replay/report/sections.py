@@ -85,7 +85,9 @@ def _verdict(measure: m.Measure, tests: Sequence[stats.Comparison]) -> str:
         better = (test.difference < 0) == measure.lower_is_better
         word = "better" if better else "worse"
         if not np.isfinite(test.corrected):
-            said.append(f"{test.first} and {test.second}: too few runs with a result to compare")
+            said.append(
+                f"{test.first} and {test.second}: no test: fewer than two runs, or no spread"
+            )
         elif test.corrected < 0.05:
             said.append(f"{test.first} does {word} than {test.second} (p = {test.corrected:.2g})")
         else:

@@ -130,6 +130,9 @@ def test_changes_of_an_endless_world_come_from_intervals_of_training(tmp_path):
     metrics = [{**counters(10 * i, 2), "log/phase": 10 * (3 <= i < 5)} for i in range(7)]
     run = load.load_run(write_run(tmp_path / "a", metrics=metrics))
     assert run.changes == ((0, "phase 0"), (40, "phase 1"), (80, "phase 0"))
+    metrics = [{**counters(i), "log/phase": int(i > 2)} for i in range(1, 5)]
+    run = load.load_run(write_run(tmp_path / "every step", metrics=metrics))
+    assert run.changes == ((0, "phase 0"), (2, "phase 1"))
 
 
 @pytest.mark.parametrize("capacity", [1000, 20])

@@ -32,6 +32,7 @@ def test_runs_without_an_answer_are_left_out():
     assert (found.mean, found.n) == (2, 2)
     assert stats.summary([]).n == 0
     assert math.isnan(stats.summary([np.nan]).mean)
+    assert stats.summary([0.1, 0.3 - 0.2]).sd == 0  # they differ by rounding only
     one = stats.summary([7])
     assert (one.mean, one.n, one.population_sd) == (7, 1, 0)
     assert math.isnan(one.sd)
