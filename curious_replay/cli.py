@@ -16,6 +16,7 @@ from rich.table import Table
 COMMANDS = {
     "train": ("train", "train an agent, or go on with a run"),
     "eval": ("evaluate", "play episodes with the agent of a run"),
+    "report": ("report", "compare runs on one page"),
     "envs": ("envs", "list the environments, or film one"),
     "doctor": ("diagnose", "report what this machine has and what is missing"),
 }

@@ -14,8 +14,8 @@ OURS = {
     "replay": {"replay"},
     "envs": {"envs"},
     "agents": {"agents"},
-    "analysis": {"analysis"},
-    "report": {"report", "analysis"},
+    "analysis": {"analysis", "replay"},  # replay: steps are read from saved buffers
+    "report": {"report", "analysis", "replay"},
 }
 HEAVY = {"torch", "mujoco", "dm_control", "gymnasium", "crafter", "matplotlib"}
 MAY_USE = {

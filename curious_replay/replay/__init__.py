@@ -9,6 +9,7 @@ buffer.update(batch.ids, {"model": loss})
 from .buffer import Batch, ReplayBuffer
 from .chunkfiles import LoadError
 from .priority import Adversarial, Count, Curious, Rule, TemporalDifference, Uniform
+from .reading import SavedBuffer
 from .sampler import Mixture
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Mixture",
     "ReplayBuffer",
     "Rule",
+    "SavedBuffer",
     "TemporalDifference",
     "Uniform",
 ]

@@ -1,0 +1,117 @@
+"""Figures that look alike: each method of replay has its colour and line everywhere.
+
+A `Chart` is a figure with the caption that says what it shows. Nothing here touches pyplot's global
+state, so charts can be made anywhere.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLORS = {
+    "uniform": "#7d8590",
+    "curious": "#d81b84",
+    "count": "#2487d8",
+    "adversarial": "#e07b00",
+    "td": "#23955a",
+    "td+adversarial": "#8a63d2",
+}
+LINES = {"uniform": "--", "td": "-.", "count": ":", "adversarial": (0, (5, 1, 1, 1))}
+OTHERS = ("#b5651d", "#00838f", "#6d6f00", "#ad1457", "#4e6a8a")
+INK = "#20262e"
+"""Of text and axes: the page replaces it with the colour of its own text."""
+FAINT = "#8f98a5"
+
+STYLE: Any = {
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.labelsize": 11,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "legend.fontsize": 10,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "lines.linewidth": 2,
+    "savefig.dpi": 150,
+    "savefig.transparent": True,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "curious",
+}
+
+Changes = Sequence[tuple[int, str]]
+"""Frames and the phases that begin there."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure and what it shows."""
+
+    figure: Figure
+    caption: str
+
+    def svg(self) -> str:
+        """The figure as SVG with no background, the same for the same data."""
+        out = io.StringIO()
+        with mpl.rc_context(STYLE):
+            self.figure.savefig(out, format="svg", metadata={"Date": None}, transparent=True)
+        return out.getvalue()
+
+    def save(self, path: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+        """Write `path` with each suffix, on white; the caption is kept in the files."""
+        made = [path.with_name(f"{path.name}.{suffix}") for suffix in formats]
+        with mpl.rc_context(STYLE):
+            for each in made:
+                known = each.suffix in (".png", ".svg")
+                metadata: dict[str, Any] = {"Description": self.caption} if known else {}
+                if each.suffix == ".svg":
+                    metadata["Date"] = None  # the same data give the same file
+                self.figure.savefig(each, metadata=metadata, transparent=False, facecolor="white")
+        return made
+
+
+def color(method: str) -> str:
+    """The colour of a method of replay; others have one that follows from their name."""
+    return COLORS.get(method) or OTHERS[sum(method.encode()) % len(OTHERS)]
+
+
+def make_figure(width: float = 7.0, height: float = 3.8) -> tuple[Figure, Axes]:
+    """One pair of axes, inches wide and high."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    with mpl.rc_context(STYLE):
+        return figure, figure.subplots()
+
+
+def mark(axes: Axes, changes: Changes, named: bool = True) -> None:
+    """A line where a phase begins, with its name."""
+    for frame, phase in changes:
+        if frame > 0:
+            axes.axvline(frame, color=FAINT, lw=1, ls="--")
+            if named:
+                axes.annotate(phase, (frame, 1), (4, -2), xycoords=("data", "axes fraction"),
+                              textcoords="offset points", va="top", fontsize=9)  # fmt: skip
+
+
+def say_nothing(axes: Axes) -> None:
+    """Say that there is nothing to show."""
+    axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center", va="center")
+
+
+def short(value: float, _: int = 0) -> str:
+    """1500000 as 1.5M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
+        if abs(value) >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"

@@ -1,0 +1,276 @@
+"""Run folders as arrays.
+
+A `Table` is a file of JSON lines as columns of equal length. A `Run` is one folder; its tables are
+read when they are first asked for. A line that a killed run could not finish is left out; any other
+line that cannot be read is left out with a warning. Folders that hold no readable run are named.
+"""
+
+import json
+import math
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+COUNTERS = ("frame", "step", "update")
+CHECKPOINT = re.compile(r"(\d{6,})-step-(\d+)")
+
+
+class Table(Mapping[str, Array]):
+    """Columns of equal length, by name.
+
+    Whole numbers are int64, other numbers float64 with NaN where a line has none, text is str with
+    "" where a line has none. A column that no line has is all NaN.
+    """
+
+    def __init__(self, columns: Mapping[str, Array], rows: int) -> None:
+        self._columns = dict(columns)
+        self.rows = rows
+
+    @classmethod
+    def of(cls, lines: Sequence[Mapping[str, Any]]) -> "Table":
+        """Columns from lines, each a dictionary."""
+        names = dict.fromkeys(name for line in lines for name in line)
+        return cls(
+            {name: _column([line.get(name) for line in lines]) for name in names}, len(lines)
+        )
+
+    def __getitem__(self, name: str) -> Array:
+        found = self._columns.get(name)
+        return np.full(self.rows, np.nan) if found is None else found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def where(self, mask: Array) -> "Table":
+        """The rows for which `mask` [rows] is true."""
+        columns = {name: values[mask] for name, values in self._columns.items()}
+        return Table(columns, int(np.count_nonzero(mask)))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.folder.name
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run; -1 if it is not known."""
+        found = self.config.get("seed", self.meta.get("seed", -1))
+        return found if isinstance(found, int) else -1
+
+    def setting(self, path: str) -> Any:
+        """A setting by its dotted path ("replay.alpha"); None if there is none.
+
+        One word is a choice: "env", "agent", "replay", "scale", or the seed.
+        """
+        whole = path if "." in path or path == "seed" else f"choice.{path}"
+        value: Any = self.config
+        for part in whole.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value
+
+    @cached_property
+    def metrics(self) -> Table:
+        """metrics.jsonl: a line for each interval of training."""
+        return read_table(self.folder / "metrics.jsonl")
+
+    @cached_property
+    def episodes(self) -> Table:
+        """episodes.jsonl: a line for each episode, of training and evaluation."""
+        return read_table(self.folder / "episodes.jsonl")
+
+    @cached_property
+    def probes(self) -> Table:
+        """probe.jsonl: how well the world model predicts test scenes (see model_error.py)."""
+        return read_table(self.folder / "probe.jsonl")
+
+    def played(self, mode: str = "train") -> Table:
+        """Episodes of one mode; those without a mode are of training."""
+        if "mode" not in self.episodes:
+            return (
+                self.episodes
+                if mode == "train"
+                else self.episodes.where(np.zeros(self.episodes.rows, bool))
+            )
+        modes = self.episodes["mode"]
+        return self.episodes.where((modes == mode) | ((modes == "") & (mode == "train")))
+
+    @property
+    def checkpoints(self) -> list[Path]:
+        """Finished checkpoints, newest first."""
+        folder = self.folder / "checkpoints"
+        found = (
+            [p for p in folder.iterdir() if CHECKPOINT.fullmatch(p.name)] if folder.is_dir() else []
+        )
+        return sorted(found, key=lambda p: int(p.name.split("-")[0]), reverse=True)
+
+    @cached_property
+    def steps_done(self) -> int:
+        """How far the run is known to have come, in steps."""
+        tables = (self.metrics, self.episodes)
+        last = [int(table["step"][-1]) for table in tables if table.rows and "step" in table]
+        saved = [int(path.name.rpartition("-")[2]) for path in self.checkpoints[:1]]
+        return max([*last, *saved], default=0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it took all the steps it was to take."""
+        wanted = self.setting("train.steps")
+        return isinstance(wanted, int | float) and self.steps_done >= wanted
+
+    @cached_property
+    def changes(self) -> tuple[tuple[int, str], ...]:
+        """Frames and the phases that begin there, the first at frame 0.
+
+        From meta.json ("schedule", what the environment really followed), else from the settings,
+        else from the phases of episodes or, where they never end, of intervals of training: then
+        a change is known to have come after the frame given, within an episode or an interval.
+        """
+        written = self.meta.get("schedule") or self.setting("env.schedule")
+        if written:
+            return tuple((int(frame), str(phase)) for frame, phase in written)
+        played, metrics = self.played(), self.metrics
+        if played.rows and "phase" in played:
+            return _changes(played["frame"], played["phase"])
+        if metrics.rows and "log/phase" in metrics:  # sums of a number over the steps between
+            steps = np.diff(metrics["step"], prepend=0)
+            known = steps > 0
+            means = np.rint(metrics["log/phase"][known] / steps[known])
+            return _changes(metrics["frame"][known], np.array([f"phase {m:.0f}" for m in means]))
+        return ()
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs that could be read, and why others could not."""
+
+    runs: list[Run]
+    broken: dict[Path, str]
+
+
+def read_table(path: Path) -> Table:
+    """Read a file of JSON lines; a file that is not there is an empty table."""
+    if not path.exists():
+        return Table({}, 0)
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    lines = whole.split(b"\n") if whole else []
+    try:  # all at once is several times faster
+        found = json.loads(b"[" + b",".join(lines) + b"]")
+        if len(found) == len(lines) and all(type(line) is dict for line in found):
+            return Table.of(found)
+    except ValueError:
+        pass
+    return Table.of(list(_one_by_one(path, lines)))
+
+
+def load_run(folder: Path) -> Run:
+    """Read the settings of one run; ValueError says what is wrong with the folder."""
+    folder = Path(folder)
+    config = _read_json(folder / "config.json")
+    meta = _read_json(folder / "meta.json") if (folder / "meta.json").exists() else {}
+    return Run(folder, config, meta)
+
+
+def load_runs(places: Iterable[Path]) -> Runs:
+    """All runs in or below some folders, in order; what cannot be read is warned of and named."""
+    runs: list[Run] = []
+    broken: dict[Path, str] = {}
+    for place in map(Path, places):
+        folders = find_runs(place)
+        if not folders:
+            broken[place] = "holds no run: there is no config.json in it or below"
+        for folder in folders:
+            try:
+                runs.append(load_run(folder))
+            except (ValueError, OSError) as error:
+                broken[folder] = str(error)
+    for folder, reason in broken.items():
+        warnings.warn(f"{folder}: {reason}", stacklevel=2)
+    return Runs(runs, broken)
+
+
+def find_runs(place: Path) -> list[Path]:
+    """Run folders in or below a folder, by name; runs do not lie inside runs."""
+    if (place / "config.json").exists():
+        return [place]
+    if not place.is_dir():
+        return []
+    inside = (path for path in place.iterdir() if path.is_dir() and not path.is_symlink())
+    return [run for path in sorted(inside) for run in find_runs(path)]
+
+
+def group(
+    runs: Iterable[Run], by: Sequence[str] = ("env", "agent", "replay")
+) -> dict[tuple[str, ...], list[Run]]:
+    """Runs that share settings (see `Run.setting`), in order of their seeds."""
+    groups: dict[tuple[str, ...], list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (run.seed, str(run.folder))):
+        groups.setdefault(tuple(str(run.setting(path)) for path in by), []).append(run)
+    return dict(sorted(groups.items()))
+
+
+def _changes(frames: Array, phases: Array) -> tuple[tuple[int, str], ...]:
+    new = np.flatnonzero(phases[1:] != phases[:-1]) + 1
+    later = [(int(frames[i - 1]), str(phases[i])) for i in new]
+    return tuple([(0, str(phases[0])), *later] if len(phases) else [])
+
+
+def _column(values: list[Any]) -> Array:
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:
+            return np.array(values, np.float64)
+    if kinds <= {float, int, bool, type(None)}:
+        return np.array([math.nan if value is None else value for value in values], np.float64)
+    numbers = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in values]
+    if all(isinstance(value, float | int | None) for value in numbers):
+        return _column(numbers)
+    return np.array(["" if v is None else v if isinstance(v, str) else str(v) for v in values])
+
+
+def _one_by_one(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            content = json.loads(line)
+            if not isinstance(content, dict):
+                raise ValueError("it is no object")
+        except ValueError as error:
+            message = f"{path}: line {number} cannot be read and is left out: {error}"
+            warnings.warn(message, stacklevel=2)
+            continue
+        yield content
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path.name} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path.name} does not hold settings")
+    return content

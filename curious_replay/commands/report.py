@@ -1,0 +1,46 @@
+"""`curious report RUNS...`: one page from run folders."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from curious_replay.analysis.load import load_runs
+from curious_replay.report.page import report
+
+
+@dataclass(frozen=True)
+class ReportCommand:
+    """Compare runs on one page that can be read in any browser, without a network."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Run folders, or folders that hold them."""
+    out: Path = Path("report.html")
+    """The page to write."""
+    files: Path | None = None
+    """Folder for figures (SVG, PDF) and tables (CSV, LaTeX); by default none are written."""
+    by: tuple[str, ...] = ("replay",)
+    """Settings in which the methods differ, as in: replay replay.alpha."""
+    baseline: str = "uniform"
+    """The method that the others are compared with."""
+
+
+def main(arguments: Sequence[str], console: Console) -> int:
+    """Write the page; 1 if no run could be read."""
+    command = tyro.cli(ReportCommand, args=list(arguments), prog="curious report")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        found = load_runs(command.runs)
+        if found.runs:
+            made = report(found, by=command.by, baseline=command.baseline)
+            made.save(command.out, command.files)
+    for warning in caught:
+        console.print(f"warning: {warning.message}", soft_wrap=True, highlight=False, markup=False)
+    if not found.runs:
+        console.print("no run could be read", highlight=False)
+        return 1
+    console.print(f"{len(found.runs)} runs: {command.out}", soft_wrap=True, highlight=False)
+    return 0

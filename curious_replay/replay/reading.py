@@ -1,0 +1,116 @@
+"""Looking into a saved buffer without loading it: a million pictures stay on disk.
+
+saved = SavedBuffer(run / "checkpoints" / name / "replay")
+contacts = saved.field("log_contacts")   # one field of all steps
+"""
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunkfiles import LoadError, SavedChunk
+from .fields import Array, Layout
+from .priority import Floats
+from .saving import STATE, _read_manifest, _read_state, _save_name
+from .storage import chunk_bytes, chunk_name, field_offset
+from .sumtree import Ints
+
+
+class SavedBuffer:
+    """The steps of a save, environment by environment, oldest first; nothing is written.
+
+    ids        int64 [N]      names of the steps: time · num_envs + environment
+    env, time  int64 [N]      the two parts of an id
+    visits     int64 [N]      how often each was trained on
+    priorities float64 [N]    what the first rule gave each
+    drawable   bool [N]       whether its window is whole; a draw picks one of these by priority
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        folder = Path(folder)
+        content = _read_manifest(folder)
+        self.settings: dict[str, Any] = content["settings"]
+        self.rule: dict[str, Any] = content["rule"]
+        self.counts: dict[str, int] = content["counts"]
+        self._folder = folder / _save_name(content["number"])
+        self._rows = int(content["rows"] or 0)
+        self._chunks = [SavedChunk(**values) for values in content["chunks"]]
+        self._layout = Layout.from_json(content["layout"]) if content["layout"] else None
+        state = _read_state(self._folder / STATE)
+        num_envs = int(self.settings["num_envs"])
+        stripe = int(self.settings["capacity"]) // num_envs
+        head, oldest, _ = state["clock"]
+        spans = [np.arange(low, high) for low, high in zip(oldest, head, strict=True)]
+        self.time: Ints = np.concatenate(spans)
+        self.env: Ints = np.repeat(np.arange(num_envs), [len(span) for span in spans])
+        self.ids: Ints = self.time * num_envs + self.env
+        slots = self.env * stripe + self.time % stripe
+        self.visits: Ints = state["visits"][slots].astype(np.int64)
+        self.priorities: Floats = state["priorities_0"][slots].astype(np.float64)
+        self.drawable: npt.NDArray[np.bool_] = state["drawable"][slots]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of what is stored for each step."""
+        return () if self._layout is None else tuple(f.name for f in self._layout.fields)
+
+    def field(self, name: str) -> Array:
+        """One field of all steps, [N, ...], checked against its checksums."""
+        return self._read(name, None)
+
+    def rows(self, name: str, positions: npt.ArrayLike) -> Array:
+        """One field of some steps, by their positions in `ids`: reads no more than these."""
+        wanted = np.asarray(positions, np.int64).reshape(-1)
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self)):
+            raise IndexError(f"positions must be from 0 to {len(self) - 1}")
+        return self._read(name, wanted)
+
+    def _read(self, name: str, positions: Ints | None) -> Array:
+        if self._layout is None:
+            raise KeyError(f"no field {name!r}: the buffer is empty")
+        position = self._layout.find(name)
+        field = self._layout.fields[position]
+        count = len(self) if positions is None else len(positions)
+        out = np.empty((count, *field.shape), field.dtype)
+        for chunk in self._chunks:
+            first = chunk.number * self._rows
+            rows = self._map(chunk, position)
+            if positions is None:
+                if zlib.crc32(np.ascontiguousarray(rows).data) != chunk.crc32[position]:
+                    raise LoadError(f"{self._path(chunk)}: the rows of {name!r} have changed")
+                inside = self._inside(chunk, self.env, self.time)
+                out[inside] = rows[self.time[inside] - first - chunk.start]
+            else:
+                env, time = self.env[positions], self.time[positions]
+                inside = self._inside(chunk, env, time)
+                out[inside] = rows[time[inside] - first - chunk.start]
+        return out
+
+    def _inside(self, chunk: SavedChunk, env: Ints, time: Ints) -> npt.NDArray[np.bool_]:
+        """Which steps are in a chunk."""
+        first = chunk.number * self._rows
+        low, high = first + chunk.start, first + chunk.stop
+        return np.asarray((env == chunk.env) & (time >= low) & (time < high))
+
+    def _map(self, chunk: SavedChunk, position: int) -> Array:
+        """The saved rows of one field of a chunk, as a view of its file."""
+        assert self._layout is not None
+        field, path = self._layout.fields[position], self._path(chunk)
+        try:
+            size = path.stat().st_size
+            if size != chunk_bytes(self._layout, self._rows):
+                raise LoadError(f"{path} is damaged: it has {size} bytes")
+            offset = field_offset(self._layout, self._rows, position, chunk.start)
+            shape = (chunk.stop - chunk.start, *field.shape)
+            return np.memmap(path, field.dtype, "r", offset, shape)
+        except FileNotFoundError as error:
+            raise LoadError(f"{path} is missing: the save is not whole") from error
+
+    def _path(self, chunk: SavedChunk) -> Path:
+        return self._folder / chunk_name(chunk.env, chunk.number)

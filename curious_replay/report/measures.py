@@ -1,0 +1,178 @@
+"""Which measures a group of runs has, and their values, one for each run."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from curious_replay.analysis import crafter, interaction, model_error, returns, stored
+from curious_replay.analysis.load import Run
+
+Methods = Mapping[str, Sequence[Run]]
+"""Runs by method; a method is what differs between the groups of a section."""
+KINDS: tuple[interaction.Kind, ...] = ("contacts", "interactions")
+NEVER = (
+    "a run that did not get there is left out of means and tests, but counts as slower than all "
+    "that did in P(better)"
+)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number for each run."""
+
+    name: str
+    values: dict[str, list[float]]
+    lower_is_better: bool = False
+    note: str = ""
+    never: bool = False
+    """Whether a value that is missing means that a run never got there."""
+
+    def ranked(self, method: str) -> list[float]:
+        """Values of which larger is better, a run that never got there below all others."""
+        worst = -1e300 if self.never else np.nan
+        sign = -1 if self.lower_is_better else 1
+        return [sign * v if np.isfinite(v) else worst for v in self.values.get(method, [])]
+
+
+def measures(methods: Methods) -> list[Measure]:
+    """All that these runs can tell, the paper's own measure first."""
+    found: list[Measure] = []
+    for kind in (_crafter, _interaction, _returns, _model_error):
+        found += kind(methods)
+    return found
+
+
+def first_change(methods: Methods) -> int:
+    """The frame of the first change that a run knows of; 0 if there is none."""
+    for run in all_runs(methods):
+        if len(run.changes) > 1:
+            return run.changes[1][0]
+    return 0
+
+
+def all_runs(methods: Methods) -> Iterator[Run]:
+    """Runs of all methods."""
+    for runs in methods.values():
+        yield from runs
+
+
+def is_crafter(methods: Methods) -> bool:
+    """Whether episodes have achievements."""
+    return any("achievement/wake_up" in run.episodes for run in all_runs(methods))
+
+
+def has_interactions(methods: Methods) -> bool:
+    """Whether contacts with an object were counted."""
+    return any("log/contacts" in run.metrics for run in all_runs(methods))
+
+
+def has_returns(methods: Methods) -> bool:
+    """Whether some episode of training had a return other than 0."""
+    return any(np.any(np.nan_to_num(run.played()["return"])) for run in all_runs(methods))
+
+
+def has_probes(methods: Methods) -> bool:
+    """Whether world models were probed."""
+    return any(run.probes.rows for run in all_runs(methods))
+
+
+def common_end(methods: Methods, value: Callable[[Run], float]) -> int:
+    """Where the shortest run that has anything ends."""
+    ends = [value(run) for run in all_runs(methods) if value(run) > 0]
+    return int(min(ends, default=0))
+
+
+def last_frame(run: Run) -> int:
+    """The last frame that a run recorded."""
+    tables = (run.metrics, run.episodes)
+    return max((int(t["frame"][-1]) for t in tables if t.rows and "frame" in t), default=0)
+
+
+def crafter_budget(methods: Methods) -> int:
+    """The benchmark's budget, or what the shortest run has if that is less."""
+    return min(crafter.BUDGET, common_end(methods, lambda run: run.steps_done))
+
+
+def _each(methods: Methods, value: Callable[[Run], float]) -> dict[str, list[float]]:
+    return {method: [float(value(run)) for run in runs] for method, runs in methods.items()}
+
+
+def _crafter(methods: Methods) -> list[Measure]:
+    if not is_crafter(methods):
+        return []
+    budget = crafter_budget(methods)
+
+    def score(run: Run) -> float:
+        return crafter.score(crafter.success_rates(*crafter.episodes_of(run), budget))
+
+    note = (
+        ""
+        if budget >= crafter.BUDGET
+        else f"after {budget:,} steps: not comparable with the benchmark's million"
+    )
+    return [Measure("Crafter score (%)", _each(methods, score), note=note)]
+
+
+def _interaction(methods: Methods) -> list[Measure]:
+    if not has_interactions(methods):
+        return []
+    start = first_change(methods)
+    wanted = [(n, kind) for n in interaction.NTH for kind in KINDS]
+    values: dict[tuple[int, str], dict[str, list[float]]] = {
+        each: {method: [] for method in methods} for each in wanted
+    }
+    for method, runs in methods.items():
+        for run in runs:  # one after the other: a buffer's bookkeeping is large
+            steps = stored.newest(run)
+            for kind in KINDS:
+                rows = interaction.counts_of(run, kind, steps)
+                for n in interaction.NTH:
+                    until = interaction.frames_to_nth(*rows, n, start=start)
+                    values[n, kind][method].append(until)
+    return [
+        Measure(f"frames to {kind.removesuffix('s')} {n}", values[n, kind], True, NEVER, never=True)
+        for n, kind in wanted
+        if n == interaction.NTH[0] or np.isfinite(np.concatenate([*values[n, kind].values()])).any()
+    ]
+
+
+def _returns(methods: Methods) -> list[Measure]:
+    if not has_returns(methods):
+        return []
+    end = common_end(methods, last_frame)
+    window = max(end // 20, 1)
+
+    def final(run: Run) -> float:
+        return returns.value_at(*returns.returns_of(run), end, window)
+
+    found = [Measure(f"return at frame {end:,}", _each(methods, final))]
+    changes = next((run.changes for run in all_runs(methods) if len(run.changes) > 1), ())
+    for (frame, phase), (following, _) in pairwise([*changes[1:], (end, "")]):
+
+        def average(run: Run, frame: int = frame, stop: int = following) -> float:
+            values = returns.returns_of(run)
+            return returns.adaptation(*values, frame, window, stop=stop).average
+
+        if frame < following:
+            name = f"mean return after the change to {phase} (frame {frame:,})"
+            found.append(Measure(name, _each(methods, average)))
+    return found
+
+
+def _model_error(methods: Methods) -> list[Measure]:
+    if not has_probes(methods):
+        return []
+    found = []
+    for what, words in (("mse_object", "on the object"), ("mse", "on all pixels")):
+
+        def mean(run: Run, what: str = what) -> float:
+            frames, errors = model_error.errors_of(run, what)
+            later = errors[frames > first_change(methods)]
+            return float(later.mean()) if len(later) else float("nan")
+
+        found.append(
+            Measure(f"model error {words}, mean since the change", _each(methods, mean), True)
+        )
+    return found

@@ -1,0 +1,170 @@
+"""Run folders in, one page out: no other file, no network, nothing of a run's text as markup."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+from curious_replay.analysis import chart
+from curious_replay.analysis.load import Run, Runs, group
+from curious_replay.report import sections
+from curious_replay.report.explorer import explorer
+from curious_replay.report.sections import Section, section
+from curious_replay.report.tables import Table
+
+FILM_BYTES = 4_000_000
+"""Films that are larger are named, not shown."""
+EXPLAINED = (
+    "Stored steps, oldest first. Above: chance to be drawn (logarithmic); below: how often trained "
+    "on. Point at a step, or use the arrow keys."
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page, and what it shows as files of their own."""
+
+    html: str
+    sections: list[Section]
+    tables: list[Table]
+
+    def save(self, path: Path, files: Path | None = None) -> list[Path]:
+        """Write the page, and figures (SVG, PDF) and tables (CSV, LaTeX) into `files`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.html, encoding="utf-8")
+        made = [path]
+        if files is not None:
+            files.mkdir(parents=True, exist_ok=True)
+            for each in self.sections:
+                for figure in each.figures:
+                    made += figure.chart.save(files / figure.name, ("svg", "pdf"))
+            for table in self.tables:
+                for suffix, text in ((".csv", table.csv()), (".tex", table.latex())):
+                    made.append(files / f"{table.name}{suffix}")
+                    made[-1].write_text(text, encoding="utf-8")
+        return made
+
+
+def report(found: Runs, *, by: Sequence[str] = ("replay",), baseline: str = "uniform") -> Report:
+    """Make the page. Runs that differ in the settings `by` are the methods that are compared."""
+    made = []
+    for number, (key, runs) in enumerate(group(found.runs, ("env", "agent", "scale")).items()):
+        methods = {" ".join(names): list(each) for names, each in group(runs, by).items()}
+        if baseline in methods:  # first, as what the others are compared with
+            methods = {baseline: methods[baseline], **methods}
+        name = re.sub(r"[^a-z0-9]+", "-", "-".join(key).lower()).strip("-")
+        made.append(section(", ".join(key), f"{number + 1}-{name}", methods, baseline))
+    runs_table = _runs(found)
+    tables = [runs_table, *(table for each in made for table in each.tables)]
+    body = [_section(each, number) for number, each in enumerate(made)]
+    body.append('<section id="runs"><h2>Runs</h2>' + runs_table.html() + "</section>")
+    links = [f'<li><a href="#part-{i}">{escape(s.title)}</a></li>' for i, s in enumerate(made)]
+    finished = sum(run.finished for run in found.runs)
+    script = _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    html = _fill(
+        _file("template.html"),
+        title="Curious Replay: report",
+        policy="default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'",
+        subtitle=f"Runs: {len(found.runs)}, finished: {finished}, "
+        f"folders that cannot be read: {len(found.broken)}",
+        contents="".join([*links, '<li><a href="#runs">Runs</a></li>']),
+        body="\n".join(body),
+        script=script,
+    )
+    return Report(html, made, tables)
+
+
+def _section(part: Section, number: int) -> str:
+    html = [f'<section id="part-{number}"><h2>{escape(part.title)}</h2>']
+    html += [f'<p class="verdict">{escape(verdict)}</p>' for verdict in part.verdicts]
+    if not part.tables:
+        html.append("<p>These runs have recorded nothing to compare yet.</p>")
+    figures = [_figure(each, f"{number}-{i}") for i, each in enumerate(part.figures)]
+    html += [*figures[:1], *(table.html() for table in part.tables), *figures[1:]]
+    for position, (method, runs) in enumerate(part.methods.items()):
+        if method in part.stored:
+            run, steps = part.stored[method]
+            html += [
+                f"<h3>What {escape(method)} replays: {escape(run.name)}</h3>",
+                f'<p class="faint">{EXPLAINED}</p>',
+                f"<figure>{explorer(run, steps, number * 100 + position)}</figure>",
+            ]
+        html.append(_last_film(method, runs))
+    return "".join([*html, "</section>"])
+
+
+def _last_film(method: str, runs: Sequence[Run]) -> str:
+    """What the model of a method dreamt last."""
+    films = [film for run in runs for film in sorted((run.folder / "videos").glob("open-loop-*"))]
+    return _film(films[-1], method) if films else ""
+
+
+def _film(path: Path, method: str) -> str:
+    caption = f"{method}: what happened, what the model dreamt, the difference ({path.name})."
+    if path.stat().st_size > FILM_BYTES:
+        return f"<p>{escape(caption)} It is too large for this page.</p>"
+    data = base64.b64encode(path.read_bytes()).decode()
+    if path.suffix == ".gif":
+        shown = f'<img class="film" alt="" src="data:image/gif;base64,{data}">'
+    else:
+        source = f"data:video/mp4;base64,{data}"
+        shown = f'<video controls loop muted playsinline src="{source}"></video>'
+    return f"<figure>{shown}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _figure(figure: sections.Figure, prefix: str) -> str:
+    """A chart inside the page: its text takes the page's colour, its names are its own."""
+    svg = figure.chart.svg()
+    svg = svg[svg.index("<svg") :].replace(chart.INK, "currentColor")
+    seen: dict[str, int] = {}
+
+    def named(found: re.Match[str]) -> str:
+        """A name for each element; what matplotlib defines twice it defines alike."""
+        seen[found[1]] = seen.get(found[1], 0) + 1
+        again = f"-{seen[found[1]]}" if seen[found[1]] > 1 else ""
+        return f'id="f{prefix}-{found[1]}{again}"'
+
+    svg = re.sub(r'\bid="([^"]*)"', named, svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\1f{prefix}-", svg)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    caption = escape(figure.chart.caption)
+    wide = figure.chart.figure.get_figwidth() * 72
+    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    opening = f'<svg role="img" aria-label="{caption}" style="--wide:{wide:.0f}" '
+    svg = svg.replace("<svg ", opening, 1)
+    return (
+        f'<figure><div class="chart" tabindex="0">{svg}</div>'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _runs(found: Runs) -> Table:
+    rows: list[list[str | int | float]] = [
+        [
+            run.name, *(str(run.setting(each)) for each in ("env", "agent", "replay", "scale")),
+            run.seed, run.steps_done, run.setting("train.steps") or "unknown",
+            "finished" if run.finished else "unfinished" if run.steps_done else "not begun",
+            str(run.meta.get("commit") or "")[:10],
+        ]
+        for run in found.runs
+    ]  # fmt: skip
+    for folder, reason in found.broken.items():
+        rows.append([folder.name, *["–"] * 7, f"cannot be read: {reason}", ""])
+    names = ("folder", "env", "agent", "replay", "scale", "seed", "steps", "of", "state", "commit")
+    return Table("runs", "All runs that were asked for.", names, rows)
+
+
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _fill(template: str, **values: str) -> str:
+    """Put values into {{places}}, once: what is put in is not looked at again."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: values[place[1]], template)

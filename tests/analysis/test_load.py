@@ -1,0 +1,166 @@
+"""Run folders become arrays, whatever state a run was left in."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from folders import counters, write_checkpoint, write_run
+
+from curious_replay.analysis import load, stored
+
+
+def test_columns_have_types_and_gaps(tmp_path):
+    lines = [
+        {**counters(0), "loss": 1.5, "mode": "train"},
+        {**counters(1), "loss": "NaN", "extra": 2},
+        {**counters(2), "loss": "-Infinity", "mode": "eval"},
+    ]
+    table = load.read_table(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
+    assert table.rows == 3
+    assert table["frame"].dtype == np.int64
+    assert table["frame"].tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(table["loss"], [1.5, np.nan, -np.inf])
+    np.testing.assert_array_equal(table["extra"], [np.nan, 2, np.nan])
+    assert table["mode"].tolist() == ["train", "", "eval"]
+    assert np.isnan(table["absent"]).all()
+    assert table["absent"].shape == (3,)
+    assert "absent" not in table
+    assert table.where(table["frame"] > 0)["loss"].shape == (2,)
+
+
+def test_what_the_record_writes_is_read_back(tmp_path):
+    from curious_replay.run.record import Record  # noqa: PLC0415
+
+    with Record.create(tmp_path / "r", {"seed": 3}, seed=3, tensorboard=False) as record:
+        record.metrics(counters(4), {"loss/image": np.float32(0.1), "bad": float("nan")})
+    run = load.load_run(tmp_path / "r")
+    assert run.seed == 3
+    assert run.metrics["loss/image"].tolist() == [0.1]
+    assert np.isnan(run.metrics["bad"]).all()
+    assert run.episodes.rows == 0
+
+
+def test_a_torn_last_line_is_left_out_and_a_damaged_one_named(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"frame": 1}\n{"frame": 2}\n{"fra')
+    assert load.read_table(path)["frame"].tolist() == [1, 2]
+    path.write_text('{"frame": 1}\n{"fr\n[3]\n{"frame": 4}\n')
+    with pytest.warns(UserWarning, match="line [23] cannot be read") as caught:
+        assert load.read_table(path)["frame"].tolist() == [1, 4]
+    assert len(caught) == 2
+    path.write_text("")
+    assert load.read_table(path).rows == 0
+    assert load.read_table(tmp_path / "absent.jsonl").rows == 0
+
+
+def test_two_objects_on_one_line_are_one_damaged_line(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"frame": 1},{"frame": 2}\n{"frame": 3}\n')
+    with pytest.warns(UserWarning, match="line 1"):
+        assert load.read_table(path)["frame"].tolist() == [3]
+
+
+def test_runs_are_found_grouped_and_broken_ones_named(tmp_path):
+    for replay in ("uniform", "curious"):
+        for seed in (2, 1):
+            write_run(tmp_path / "all" / f"{replay}-{seed}", replay=replay, seed=seed,
+                      replay_settings={"alpha": 0.5})  # fmt: skip
+    (tmp_path / "all" / "broken").mkdir()
+    (tmp_path / "all" / "broken" / "config.json").write_text("{")
+    (tmp_path / "empty").mkdir()
+    with pytest.warns(UserWarning) as caught:
+        found = load.load_runs([tmp_path / "all", tmp_path / "empty", tmp_path / "absent"])
+    assert len(found.runs) == 4
+    assert {path.name for path in found.broken} == {"broken", "empty", "absent"}
+    assert len(caught) == 3
+    groups = load.group(found.runs)
+    assert list(groups) == [
+        ("toy/two-rooms", "dreamerv3", "curious"),
+        ("toy/two-rooms", "dreamerv3", "uniform"),
+    ]
+    assert [run.seed for run in groups["toy/two-rooms", "dreamerv3", "curious"]] == [1, 2]
+    assert list(load.group(found.runs, ["replay.alpha", "replay.none"])) == [("0.5", "None")]
+
+
+def test_a_thousand_runs_of_a_thousand_rows_load_in_seconds(tmp_path):
+    lines = [{**counters(i), **{f"loss/{n}": i + n / 10 for n in range(10)}} for i in range(1000)]
+    run = load.load_run(write_run(tmp_path / "a", metrics=lines))
+    began = time.process_time()
+    for _ in range(20):
+        assert load.read_table(run.folder / "metrics.jsonl").rows == 1000
+    assert (time.process_time() - began) / 20 < 0.05  # seconds for one; some 8 ms on a slow core
+
+
+def test_progress_and_episodes_by_mode(tmp_path):
+    episodes = [{**counters(i), "mode": "eval" if i % 2 else "train"} for i in range(6)]
+    folder = write_run(tmp_path / "a", episodes=episodes, steps=40)
+    (folder / "checkpoints" / "000003-step-40").mkdir(parents=True)
+    (folder / "checkpoints" / ".new-000004-step-60").mkdir()
+    run = load.load_run(folder)
+    assert run.steps_done == 40
+    assert run.finished
+    assert run.played()["step"].tolist() == [0, 2, 4]
+    assert run.played("eval").rows == 3
+    fresh = load.load_run(write_run(tmp_path / "b"))
+    assert fresh.steps_done == 0
+    assert not fresh.finished
+    assert fresh.played().rows == fresh.played("eval").rows == 0
+    assert fresh.changes == ()
+
+
+def test_changes_come_from_the_record_then_the_settings_then_the_episodes(tmp_path):
+    episodes = [
+        {**counters(10 * i), "phase": phase} for i, phase in enumerate(["a", "a", "b", "b", "a"], 1)
+    ]
+    settings = {"env_settings": {"schedule": [[0, "x"], [5, "y"]]}}
+    meta = {"schedule": [[0, "x"], [7, "y"]]}
+    runs = [
+        write_run(tmp_path / "1", episodes=episodes),
+        write_run(tmp_path / "2", episodes=episodes, **settings),
+        write_run(tmp_path / "3", episodes=episodes, meta=meta, **settings),
+    ]
+    one, two, three = (load.load_run(run).changes for run in runs)
+    assert one == ((0, "a"), (20, "b"), (40, "a"))
+    assert two == ((0, "x"), (5, "y"))
+    assert three == ((0, "x"), (7, "y"))
+
+
+def test_changes_of_an_endless_world_come_from_intervals_of_training(tmp_path):
+    metrics = [{**counters(10 * i, 2), "log/phase": 10 * (3 <= i < 5)} for i in range(7)]
+    run = load.load_run(write_run(tmp_path / "a", metrics=metrics))
+    assert run.changes == ((0, "phase 0"), (40, "phase 1"), (80, "phase 0"))
+    metrics = [{**counters(i), "log/phase": int(i > 2)} for i in range(1, 5)]
+    run = load.load_run(write_run(tmp_path / "every step", metrics=metrics))
+    assert run.changes == ((0, "phase 0"), (2, "phase 1"))
+
+
+@pytest.mark.parametrize("capacity", [1000, 20])
+def test_stored_steps_know_their_frame(tmp_path, capacity):
+    folder = write_run(tmp_path / "a", env_settings={"action_repeat": 2})
+    numbers = np.arange(30)[:, None] + np.zeros((30, 2), int)
+    write_checkpoint(folder, {"log_n": numbers}, num_envs=2, capacity=capacity, repeat=2)
+    found = stored.newest(load.load_run(folder))
+    # two environments, two frames a step: step n of both was seen at frame 4 n
+    number = found.field("log_n")
+    kept = min(30, capacity // 2)
+    assert len(found) == 2 * kept
+    assert found.frame.tolist() == (4 * number).tolist()
+    assert found.age.tolist() == (29 - number).tolist()
+    assert np.count_nonzero(found.priorities == 0) == 2 * 3  # windows of 4: three have no window
+    assert found.visits.tolist() == [0] * len(found)
+    assert found.has("log_n")
+    assert not found.has("log_m")
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path):
+    folder = write_run(tmp_path / "a")
+    run = load.load_run(folder)
+    assert stored.newest(run) is None
+    write_checkpoint(folder, {"log_n": np.zeros((9, 1))})
+    write_checkpoint(folder, {"log_n": np.zeros((12, 1))}, serial=2)
+    assert stored.newest(run).step == 12
+    (folder / "checkpoints" / "000002-step-12" / "replay" / "replay.json").write_text("{}")
+    assert stored.newest(run).step == 9
+    (folder / "checkpoints" / "000001-step-9" / "state.json").write_text(json.dumps({}))
+    assert stored.newest(run) is None

@@ -1,0 +1,123 @@
+"""What a buffer replays, worked out by hand and against simulated uniform replay."""
+
+import math
+
+import numpy as np
+import pytest
+from folders import write_checkpoint, write_run
+
+from curious_replay.analysis import load, replay_probe, stored
+from curious_replay.analysis.replay_probe import Snapshot
+from curious_replay.replay import Curious, ReplayBuffer
+
+
+def test_relative_priorities_have_mean_one():
+    assert replay_probe.relative([1, 3, 0]).tolist() == [0.5, 1.5, 0]
+    assert replay_probe.relative([0, 0]).tolist() == [0, 0]
+    assert replay_probe.relative([]).tolist() == []
+
+
+def test_profile_across_the_buffer():
+    found = replay_probe.profile([0, 1, 2, 9], [1, 1, 2, 4], [8, 6, 4, 0], bins=3)
+    assert found.position.tolist() == pytest.approx([1.5, 7.5])  # of 0 to 3 and 6 to 9
+    assert found.priority.tolist() == pytest.approx([2 / 3, 2])
+    assert found.visits.tolist() == [6, 0]
+    assert found.count.tolist() == [3, 1]
+    assert replay_probe.profile([], [], []).count.tolist() == []
+    assert replay_probe.profile([5, 5], [1, 1], [1, 3], bins=4).visits.tolist() == [2]
+
+
+def test_by_phase():
+    found = replay_probe.by_phase([0, 0, 2], [1, 1, 4], [5, 7, 1])
+    assert found.position.tolist() == [0, 2]
+    assert found.priority.tolist() == [0.5, 2]
+    assert found.visits.tolist() == [6, 1]
+
+
+def test_segments_and_share_of_draws():
+    parts = replay_probe.segments([0, 99, 100, 150, 200], [100, 200])
+    assert parts.tolist() == [0, 0, 1, 1, 2]
+    assert replay_probe.share_of_draws([1, 1, 6], [False, True, True]) == 0.875
+    assert math.isnan(replay_probe.share_of_draws([0], [True]))
+
+
+def test_share_of_visits_between_snapshots():
+    earlier = Snapshot(1, 1, np.array([0, 1, 2]), np.array([9, 5, 5]), np.zeros(3))
+    later = Snapshot(2, 2, np.array([1, 2, 3]), np.array([5, 6, 3]), np.zeros(3))
+    # Step 0 is gone; step 2 was visited once more, step 3 three times.
+    assert replay_probe.share_of_visits(earlier, later, 3) == 0.75
+    assert replay_probe.share_of_visits(earlier, later, 2) == 1
+    assert math.isnan(replay_probe.share_of_visits(later, later, 0))
+
+
+def test_uniform_visits_by_hand():
+    # With 3 steps: after the first, all goes to it; then halves; then thirds.
+    found = replay_probe.uniform_visits([0, 1, 2], 3, 3)
+    assert found.tolist() == pytest.approx([1 + 1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3])
+    late = replay_probe.uniform_visits([0, 1, 2], 3, 3, first=3)
+    assert late.tolist() == [1, 1, 1]
+    assert replay_probe.uniform_visits([], 0, 0).tolist() == []
+
+
+def test_uniform_visits_against_a_simulation():
+    rng = np.random.default_rng(0)
+    now, capacity = 60, 40
+    visits = np.zeros(now)
+    for stored_steps in range(5, now + 1):
+        oldest = max(0, stored_steps - capacity)
+        drawn = rng.integers(oldest, stored_steps, size=2000)
+        visits += np.bincount(drawn, minlength=now)
+    there = np.arange(now - capacity, now)
+    found = replay_probe.uniform_visits(there, now, visits[there].sum(), first=5, capacity=capacity)
+    np.testing.assert_allclose(found, visits[there], rtol=0.1)
+
+
+@pytest.mark.parametrize("dialect", ["paper", "dv3"])
+def test_priorities_are_taken_apart(dialect):
+    rule = Curious(dialect=dialect)
+    buffer = ReplayBuffer(100, 2, rule=rule, seed=0)
+    for t in range(30):
+        flag = np.array([t == 0])
+        buffer.add({"is_first": flag, "is_last": flag & False, "is_terminal": flag & False})
+    for _ in range(10):  # of two steps each: most stay unseen
+        batch = buffer.sample(1)
+        buffer.update(batch.ids, {"model": np.full(batch.ids.shape, 7.0)})
+    ids = buffer.ids()[1:]  # the first closes no window
+    visits = buffer.visits(ids)
+    settings = {"c": rule.c, "beta": rule.beta, "dialect": dialect}
+    count, surprise = replay_probe.split(buffer.priorities(ids), visits, settings)
+    assert (visits > 0).any()
+    assert (visits == 0).any()
+    np.testing.assert_allclose(surprise[visits > 0], 7.01**0.7, rtol=1e-6)
+    assert (count[visits == 0] == 1e5).all()
+    assert (surprise[visits == 0] == 0).all()
+    none, all_of_it = replay_probe.split([3.0], [1], {"alpha": 0.7})
+    assert (none.tolist(), all_of_it.tolist()) == ([0], [3])
+
+
+def test_the_rule_of_a_saved_buffer_can_be_split(tmp_path):
+    folder = write_run(tmp_path / "a")
+    write_checkpoint(folder, {"log_phase": np.zeros((20, 1), int)}, updates=9)
+    buffer = stored.newest(load.load_run(folder)).buffer
+    count, surprise = replay_probe.split(buffer.priorities, buffer.visits, buffer.rule)
+    known = buffer.visits > 0
+    assert known.any()
+    np.testing.assert_allclose(surprise[known], 1.01**0.7, rtol=1e-6)
+    assert (count[~known] == 1e5).all()
+
+
+def test_snapshots_of_a_run(tmp_path):
+    folder = write_run(tmp_path / "a")
+    run = load.load_run(folder)
+    assert replay_probe.snapshots(run) == []
+    (folder / "snapshots").mkdir()
+    for step in (2000, 1000):
+        np.savez(folder / "snapshots" / f"{step:09d}.npz", ids=[step], visits=[1], priorities=[2.0],
+                 step=step, frame=2 * step, update=3)  # fmt: skip
+    (folder / "snapshots" / "000003000.npz").write_bytes(b"torn")
+    (folder / "snapshots" / "note.npz").write_bytes(b"")
+    found = replay_probe.snapshots(run)
+    assert [(s.step, s.frame, s.ids.tolist()) for s in found] == [
+        (1000, 2000, [1000]),
+        (2000, 4000, [2000]),
+    ]
