@@ -23,6 +23,7 @@ def test_columns_have_types_and_gaps(tmp_path):
     np.testing.assert_array_equal(table["loss"], [1.5, np.nan, -np.inf])
     np.testing.assert_array_equal(table["extra"], [np.nan, 2, np.nan])
     assert table["mode"].tolist() == ["train", "", "eval"]
+    assert list(table) == ["frame", "step", "update", "loss", "mode", "extra"]
     assert np.isnan(table["absent"]).all()
     assert table["absent"].shape == (3,)
     assert "absent" not in table
