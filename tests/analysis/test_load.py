@@ -154,6 +154,14 @@ def test_stored_steps_know_their_frame(tmp_path, capacity):
     assert not found.has("log_m")
 
 
+def test_frames_are_counted_from_the_beginning_or_from_the_end():
+    # Steps of two frames, an episode of three steps, then the first of the next.
+    first = np.array([True, False, False, True])
+    env, time = np.zeros(4, int), np.arange(4)
+    assert stored.frames_of(env, time, first, 2, now=99).tolist() == [0, 2, 4, 4]
+    assert stored.frames_of(env, time + 7, first, 2, now=30).tolist() == [24, 26, 28, 28]
+
+
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     folder = write_run(tmp_path / "a")
     run = load.load_run(folder)
