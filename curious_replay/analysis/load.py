@@ -38,10 +38,14 @@ class Table(Mapping[str, Array]):
     @classmethod
     def of(cls, lines: Sequence[Mapping[str, Any]]) -> "Table":
         """Columns from lines, each a dictionary."""
-        names = dict.fromkeys(name for line in lines for name in line)
-        return cls(
-            {name: _column([line.get(name) for line in lines]) for name in names}, len(lines)
-        )
+        orders = dict.fromkeys(map(tuple, lines))
+        if len(orders) == 1:  # all lines name the same values in the same order: much faster
+            columns = zip(*(line.values() for line in lines), strict=True)
+            found = zip(*orders, map(_column, columns), strict=True)
+            return cls(dict(found), len(lines))
+        names = dict.fromkeys(name for order in orders for name in order)
+        every = {name: _column([line.get(name) for line in lines]) for name in names}
+        return cls(every, len(lines))
 
     def __getitem__(self, name: str) -> Array:
         found = self._columns.get(name)
@@ -238,7 +242,7 @@ def _changes(frames: Array, phases: Array) -> tuple[tuple[int, str], ...]:
     return tuple([(0, str(phases[0])), *later] if len(phases) else [])
 
 
-def _column(values: list[Any]) -> Array:
+def _column(values: Sequence[Any]) -> Array:
     kinds = set(map(type, values))
     if kinds == {int}:
         try:

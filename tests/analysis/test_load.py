@@ -23,6 +23,7 @@ def test_columns_have_types_and_gaps(tmp_path):
     np.testing.assert_array_equal(table["loss"], [1.5, np.nan, -np.inf])
     np.testing.assert_array_equal(table["extra"], [np.nan, 2, np.nan])
     assert table["mode"].tolist() == ["train", "", "eval"]
+    assert list(table) == ["frame", "step", "update", "loss", "mode", "extra"]
     assert np.isnan(table["absent"]).all()
     assert table["absent"].shape == (3,)
     assert "absent" not in table
@@ -151,6 +152,14 @@ def test_stored_steps_know_their_frame(tmp_path, capacity):
     assert found.visits.tolist() == [0] * len(found)
     assert found.has("log_n")
     assert not found.has("log_m")
+
+
+def test_frames_are_counted_from_the_beginning_or_from_the_end():
+    # Steps of two frames, an episode of three steps, then the first of the next.
+    first = np.array([True, False, False, True])
+    env, time = np.zeros(4, int), np.arange(4)
+    assert stored.frames_of(env, time, first, 2, now=99).tolist() == [0, 2, 4, 4]
+    assert stored.frames_of(env, time + 7, first, 2, now=30).tolist() == [24, 26, 28, 28]
 
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):

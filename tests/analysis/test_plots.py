@@ -50,6 +50,7 @@ def test_spectrum_has_a_bar_for_each_achievement_and_method():
     heights = [bar.get_height() for bar in chart.figure.axes[0].patches[1:]]
     assert heights == [1] * 22 + [0.01] * 22
     assert "collect diamond" in texts(chart)
+    assert chart.figure.axes[0].patches[0].get_x() == 8.5  # shaded from the tenth, wood pickaxe
 
 
 EMPTY = {

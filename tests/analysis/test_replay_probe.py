@@ -13,6 +13,7 @@ from curious_replay.replay import Curious, ReplayBuffer
 
 def test_relative_priorities_have_mean_one():
     assert replay_probe.relative([1, 3, 0]).tolist() == [0.5, 1.5, 0]
+    assert replay_probe.relative([0.125, 0.375]).tolist() == [0.5, 1.5]
     assert replay_probe.relative([0, 0]).tolist() == [0, 0]
     assert replay_probe.relative([]).tolist() == []
 

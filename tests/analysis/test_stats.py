@@ -114,6 +114,15 @@ def test_a_flat_list_is_one_task():
     assert [task.tolist() for task in stats.by_task(np.array([[1, 2], [3, 4]]))] == [[1, 3], [2, 4]]
 
 
+def test_statistics_of_tasks():
+    tasks = [np.array([1.0, 3.0]), np.array([10.0]), np.array([4.0, 8.0])]  # means 2, 10, 6
+    assert stats.mean_of_tasks(tasks) == 6
+    assert stats.median_of_tasks([*tasks, np.array([100.0])]) == 8
+    assert stats.iqm_of_tasks(tasks) == 5  # of 1, 3, 4, 8, 10 without one at each end
+    two = [np.array([[1.0, 3.0], [5.0, 5.0]]), np.array([[2.0], [7.0]])]
+    assert stats.median_of_tasks(two).tolist() == [2, 6]
+
+
 def test_interval_is_stratified_and_follows_its_seed():
     constant = np.array([[1.0, 10.0, 100.0]] * 5)  # runs of a task agree: nothing to doubt
     found = stats.interval(constant, stats.mean_of_tasks, seed=0)

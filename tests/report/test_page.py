@@ -13,6 +13,7 @@ from browser import Browser, find
 
 from curious_replay import cli
 from curious_replay.analysis import load
+from curious_replay.report import measures
 from curious_replay.report.page import report
 from curious_replay.report.tables import Table, number
 
@@ -137,6 +138,11 @@ def test_curves_over_the_frames_of_training(page):
     frames, error = lines_of(page, "-model-error")
     assert frames.tolist() == [100, 300, 500]
     assert error.tolist() == pytest.approx([61 / 50, 61 / 150, 61 / 250])
+
+
+def test_without_a_change_time_counts_from_the_start():
+    assert measures.first_change({}) == 0
+    assert measures.measures({"curious": []}) == []
 
 
 def test_a_method_that_does_not_win_is_said_not_to(tmp_path):
