@@ -1,7 +1,7 @@
-"""Does Curious Replay adapt sooner when the world turns round? A toy, on two cores in an hour.
+"""Does Curious Replay adapt sooner when the world turns round? A toy, on two cores in half an hour.
 
 DreamerV3 learns `toy/mirror` with uniform and with curious replay, several seeds of each. At frame
-4,000 every move is mirrored. Measured is the number of steps from the start, and from the change,
+2,000 every move is mirrored. Measured is the number of steps from the start, and from the change,
 until the task is solved: 20 episodes in a row reach the goal, in 8 steps on average.
 
     python experiments/toy_mirror.py --seeds 5 --out results/toy-mirror
@@ -26,7 +26,7 @@ from curious_replay.run import Choice, preset, train
 from curious_replay.run.files import read_lines, write_json
 
 REPLAYS = ("uniform", "curious")
-CHANGE = 4_000  # steps, which are frames here
+CHANGE = 2_000  # steps, which are frames here
 IN_A_ROW, LENGTH = 20, 8.0
 
 
@@ -40,7 +40,7 @@ class Options:
     """Folder of the table; the runs themselves go to `runs`."""
     runs: Path = Path("runs/toy-mirror")
     """Folder of the run folders."""
-    steps: int = 10_000
+    steps: int = 4_500
     """Steps of a run."""
     at_once: int = 2
     """Runs side by side, one thread each."""

@@ -26,9 +26,10 @@ SIZES = {
     "XS": Size(deter=256, units=256, depth=24, layers=1, vector_layers=2, vector_units=256),
     "tiny": Size(256, 256, 16, 1, classes=16, vector_layers=2, vector_units=256),
     "nano": Size(128, 128, 8, 1, latents=16, classes=8, vector_layers=1, vector_units=128),
+    "micro": Size(64, 64, 8, 1, latents=8, classes=8, vector_layers=1, vector_units=64),
     "debug": Size(16, 16, 2, 1, latents=4, classes=4, vector_layers=1, vector_units=16),
 }
-SizeName = Literal["XL", "L", "M", "S", "XS", "tiny", "nano", "debug"]
+SizeName = Literal["XL", "L", "M", "S", "XS", "tiny", "nano", "micro", "debug"]
 
 
 @dataclass(frozen=True)

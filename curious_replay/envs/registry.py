@@ -177,7 +177,7 @@ ENTRIES: tuple[Entry, ...] = (
         "curious_replay.envs.mirror:Mirror",
         "reach a goal; mirrored from 10,000",
         ("toy", "changes"),
-        mini={"schedule": ((0, "straight"), (4_000, "mirrored"))},
+        mini={"schedule": ((0, "straight"), (2_000, "mirrored"))},
     ),
 )
 

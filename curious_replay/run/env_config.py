@@ -162,7 +162,7 @@ class MirrorConfig(ScaledConfig):
     length: int = 30
     """Steps after which an episode without success is cut."""
     schedule: Changes = None
-    """Frames and the phases that begin there, as in: 0 straight 4000 mirrored."""
+    """Frames and the phases that begin there, as in: 0 straight 2000 mirrored."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

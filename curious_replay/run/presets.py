@@ -55,6 +55,8 @@ def _environment(kind: str, scale: str) -> Changes:
         env["processes"] = False  # a step is cheaper than a message to a process
     if kind == "toy/two-rooms":
         env["length"] = 200
+    if kind == "toy/mirror" and scale != "paper":
+        env |= {"room": 4, "length": 24}
     frames = {
         "assay": 1_500_000,
         "background": 3_000_000,
@@ -62,8 +64,15 @@ def _environment(kind: str, scale: str) -> Changes:
         "control": 1_000_000,
         "toy/count": 100_000,
         "toy/two-rooms": 100_000,
+        "toy/mirror": 30_000,
     }
-    mini_frames = {"assay": 80_000, "background": 120_000, "constrained": 60_000, "control": 40_000}
+    mini_frames = {
+        "toy/mirror": 4_500,
+        "assay": 80_000,
+        "background": 120_000,
+        "constrained": 60_000,
+        "control": 40_000,
+    }
     repeat = getattr(FAMILIES[kind](), "frames_per_step", 1)
     if scale == "paper":
         train = {"steps": frames.get(kind, 1_000_000) // repeat}
@@ -93,12 +102,12 @@ def _dreamer_v3(kind: str, choice: Choice) -> Changes:
         # Small worlds and short episodes: quick steps, and an eye on the near future.
         return {
             "agent": {
-                "size": "nano",
-                "model_lr": 1e-3,
-                "actor_lr": 3e-4,
-                "critic_lr": 3e-4,
+                "size": "micro",
+                "model_lr": 2e-3,
+                "actor_lr": 1e-3,
+                "critic_lr": 1e-3,
                 "entropy": 3e-3,
-                "imagination": 10,
+                "imagination": 8,
                 "discount_horizon": 30.0,
             },
             "train": {
