@@ -5,6 +5,7 @@ compared, so the choice is printed once, kept in `camera.name`, and belongs into
 """
 
 import atexit
+import contextlib
 import ctypes.util
 import functools
 import importlib
@@ -117,7 +118,18 @@ def _first_working() -> str:
 
 def _new_context(name: str, size: int) -> Any:
     """MuJoCo's off-screen context; importing it binds PyOpenGL to this platform."""
+    _load_triton_first()
     return importlib.import_module(f"mujoco.{name}").GLContext(size, size)
+
+
+def _load_triton_first() -> None:
+    """Load Triton, if it is installed, before any OpenGL.
+
+    It and Mesa's software renderer both bring an LLVM. With Mesa's loaded first, importing Triton
+    crashes the process, and PyTorch for graphics cards imports it once an optimiser is made.
+    """
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton")
 
 
 def _unbind_pyopengl() -> None:

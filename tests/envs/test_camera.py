@@ -1,3 +1,5 @@
+import ctypes.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -307,3 +309,16 @@ def test_forgetting_to_close_is_no_error_at_exit():
         [sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=60
     )
     assert "Error" not in done.stderr
+
+
+def test_triton_is_loaded_before_opengl(tmp_path):
+    """The other way round, Mesa's LLVM and Triton's crash the process."""
+    (tmp_path / "triton.py").write_text("import sys\nOPENGL_WAS_THERE = 'OpenGL' in sys.modules\n")
+    code = (
+        "import sys; from curious_replay.envs import camera; camera.opengl_problem('egl');"
+        "assert 'triton' in sys.modules; import triton; assert not triton.OPENGL_WAS_THERE"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    if ctypes.util.find_library("EGL") is None:
+        pytest.skip("there is no EGL here")
+    subprocess.run([sys.executable, "-c", code], check=True, env=environ)
