@@ -20,6 +20,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from .powers import power
+
 Floats = npt.NDArray[np.float64]
 Visits = npt.NDArray[Any]  # of integers
 Signals = Mapping[str, Floats]
@@ -67,7 +69,7 @@ class Count(Rule):
 
     def __call__(self, visits: Visits, signals: Signals) -> Floats:
         v = visits + 1 if self.dialect == "dv3" else visits
-        return self.c * self.beta**v
+        return self.c * power(self.beta, v)  # β^v
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from curious_replay.replay import (
     TemporalDifference,
     Uniform,
 )
+from curious_replay.replay.powers import power
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_priorities.json").read_text())["cases"]
 
@@ -127,3 +128,10 @@ def test_a_rule_must_be_a_rule():
 def test_the_formula_fits_on_one_screen():
     path = Path(__file__).parents[2] / "curious_replay/replay/priority.py"
     assert len(path.read_text().splitlines()) < 100
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.7, 0.999, 1.0])
+@pytest.mark.parametrize("top", [0, 4095, 4096, 100_000])
+def test_powers_are_looked_up_or_computed_alike(beta, top):
+    visits = np.array([0, 1, 2, 17, top], np.int32)
+    np.testing.assert_allclose(power(beta, visits), beta ** visits.astype(float), rtol=1e-14)
