@@ -7,7 +7,8 @@ order of `SPECTRUM`; `lengths` are the steps of each episode.
 import numpy as np
 import numpy.typing as npt
 
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
 
 SPECTRUM = (
     "wake_up", "collect_wood", "collect_drink", "defeat_zombie", "eat_cow", "defeat_skeleton",

@@ -24,7 +24,7 @@ from curious_replay.analysis.chart import (
     short,
 )
 from curious_replay.analysis.crafter import HARD, SPECTRUM
-from curious_replay.analysis.load import Array
+from curious_replay.analysis.lines import Array
 from curious_replay.analysis.replay_probe import Profile
 from curious_replay.analysis.returns import Band
 from curious_replay.analysis.stats import Comparison, finite, summary

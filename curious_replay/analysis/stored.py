@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
 from curious_replay.replay import LoadError, SavedBuffer
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from PIL import Image
 
 from curious_replay.analysis import replay_probe
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
 from curious_replay.analysis.stored import Stored
 
 SHOWN = 160
