@@ -288,7 +288,7 @@ def _trajectories(name: str, part: Section) -> list[Figure]:
 
 def _replay(name: str, part: Section) -> list[Figure]:
     profiles = {
-        method: replay_probe.profile(steps.frame, steps.priorities, steps.visits, POINTS)
+        method: replay_probe.profile(steps.frame, steps.chance, steps.visits, POINTS)
         for method, (_, steps) in part.stored.items()
     }
     changes = _changes(part.methods)
