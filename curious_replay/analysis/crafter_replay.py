@@ -23,7 +23,7 @@ PAPER_CHECKPOINTS = 100_000
 
 @dataclass(frozen=True)
 class Relative:
-    """A number for each run, relative to uniform replay, and the step of the snapshot it is from."""
+    """A number of each run, relative to uniform replay, and the step of the snapshot it is from."""
 
     values: list[float]
     steps: list[float]
@@ -43,9 +43,7 @@ def sampling_by_resource(runs: Sequence[Run], budget: int) -> dict[str, Relative
         step = crafter.checkpoint_after(reached[crafter.SPECTRUM.index(achievement)], every)
         seen = [snapshots.first_from(run, step) for run in runs]
         values = [
-            np.nan
-            if each is None
-            else crafter.relative_sampling(each.chance, _held(each, resource))
+            crafter.relative_sampling(each.chance, _held(each, resource)) if each else np.nan
             for each in seen
         ]
         found[resource] = Relative(values, [each.step if each else np.nan for each in seen])

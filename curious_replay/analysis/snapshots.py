@@ -43,7 +43,7 @@ class Snapshot:
 
     @cached_property
     def chance(self) -> Array:
-        """How likely each step is drawn, relative to uniform: p · N / Σp over the whole buffer, [N].
+        """How likely each step is drawn, relative to uniform: p · N / Σp of the whole buffer, [N].
 
         In a mixture, that of both rules by their parts of a batch.
         """
@@ -60,7 +60,8 @@ class Snapshot:
     @property
     def age(self) -> Array:
         """Steps of an environment since each was stored, [N]."""
-        return self.time.max(initial=0) - self.time
+        time = self.time
+        return np.asarray(time.max(initial=0) - time)
 
 
 def paths(run: Run) -> list[Path]:

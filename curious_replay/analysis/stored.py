@@ -41,7 +41,7 @@ class Stored:
 
     @property
     def chance(self) -> Array:
-        """How likely each step is drawn, relative to uniform (1), by all rules of a mixture, [N]."""
+        """How likely each step is drawn, relative to uniform, by all rules of a mixture, [N]."""
         fraction = float(self.buffer.rule.get("fraction", 0.0))
         first = (1 - fraction) * relative(self.priorities)
         if self.buffer.second_priorities is None:

@@ -21,7 +21,8 @@ def test_names_are_those_of_the_game():
     assert len(crafter.SPECTRUM) == 22
     assert crafter.ITEMS == game.ITEMS
     assert len(crafter.HARD) == 13
-    assert set(crafter.RESOURCES) < set(crafter.ITEMS)
+    assert set(crafter_replay.FOUND_BY) < set(crafter.ITEMS)
+    assert set(crafter_replay.FOUND_BY.values()) < set(crafter.SPECTRUM)
 
 
 def test_the_formulas_worked_example():
