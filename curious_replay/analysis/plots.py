@@ -198,6 +198,7 @@ def profiles(
     shares: Mapping[str, tuple[Array, Array, Array]],
     *,
     xlabel: str = "score",
+    ylabel: str = "share of runs above",
     caption: str = "",
 ) -> Chart:
     """Performance profiles: share of runs above each score, with intervals."""
@@ -208,7 +209,8 @@ def profiles(
             line = LINES.get(method, "-")
             axes.plot(x, values, color=color(method), linestyle=line, label=method)
             axes.fill_between(x, low, high, color=color(method), alpha=0.2, lw=0)
-        axes.set(xlabel=xlabel, ylabel="share of runs above", ylim=(-0.02, 1.02))
+        axes.xaxis.set_major_formatter(FuncFormatter(short))
+        axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(-0.02, 1.02))
         if shares:
             axes.legend(loc="best")
     return Chart(figure, caption or "Share of runs that score above a value, 95 % intervals.")
