@@ -107,8 +107,8 @@ def steps_to_success(
         sums += np.where(known, success, 0)
         counts += known
     means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
-    reached = means >= percent
-    return np.where(reached.any(0), grid[reached.argmax(0)], np.nan)
+    reached = np.concatenate([means >= percent, np.zeros((1, len(SPECTRUM)), bool)])
+    return np.where(reached.any(0), np.append(grid, 0)[reached.argmax(0)], np.nan)
 
 
 def held(inventory: npt.ArrayLike, resource: str) -> Array:
