@@ -62,6 +62,10 @@ class Table(Mapping[str, Array]):
         """The rows for which `mask` [rows] is true."""
         return _Selected(self, mask)
 
+    def last(self, name: str) -> Any:
+        """What the last row has under a name; NaN if that is nothing, or if there is no row."""
+        return self[name][-1] if self.rows else math.nan
+
     def _find(self, name: str) -> Array | None:
         return self._columns.get(name)
 
@@ -97,7 +101,13 @@ class _FileTable(Table):
         super().__init__({}, len(lines))
         self._path, self._size = path, size
         self._absent: set[str] = set()
+        self._end = lines[-1]
         _FileTable._last = self, lines
+
+    def last(self, name: str) -> Any:
+        """What the last row has under a name, without looking at the others."""
+        found = json.loads(self._end).get(name, math.nan)
+        return NOT_FINITE.get(found, found)
 
     def _find(self, name: str) -> Array | None:
         if name not in self._columns and name not in self._absent:
@@ -138,7 +148,9 @@ class _FileTable(Table):
         parsed: list[Any] = [None] * self.rows
         for row, value in zip(rows, values, strict=True):
             try:
-                parsed[row] = json.loads(value)
+                # Nothing is escaped in a plain file: text is what stands between its quotes.
+                is_text = value[:1] == b'"'
+                parsed[row] = value[1:-1].decode() if is_text else json.loads(value)
             except ValueError:
                 message = f"{self._path}: line {row + 1}: {name} cannot be read: {value[:40]!r}"
                 warnings.warn(message, stacklevel=4)
@@ -154,7 +166,8 @@ def read_table(path: Path) -> Table:
     if not path.exists():
         return Table({}, 0)
     text = path.read_bytes()
-    text = text[: text.rfind(b"\n") + 1]
+    if not text.endswith(b"\n"):
+        text = text[: text.rfind(b"\n") + 1]
     lines = text.split(b"\n")[:-1]
     if lines and _is_plain(text, lines):
         return _FileTable(path, len(text), lines)
@@ -171,22 +184,27 @@ def _is_plain(text: bytes, lines: list[bytes]) -> bool:
     )
 
 
-def _values(name: str, lines: list[bytes]) -> tuple[list[int], list[bytes]]:
+def _values(name: str, lines: list[bytes]) -> tuple[Sequence[int], list[bytes]]:
     """Rows that have a value under a name, and these values as they are written."""
     key = b"%s: " % json.dumps(name).encode()
-    rows, values, near = [], [], 0
-    for row, line in enumerate(lines):
+    width, near = len(key), 0
+    values: list[bytes] = []
+    without: set[int] = set()
+    for row, line in enumerate(lines):  # the inner loop of loading: as little as possible
         at = line.find(key, near)  # about where it was in the line before
-        if at < 0:
+        if at < 0 < near:
             at = line.find(key)
-            if at < 0:
-                continue
-        start = at + len(key)
-        stop = line.find(b'"', start + 1) + 1 if line[start] == QUOTE else line.find(b",", start)
-        rows.append(row)
-        values.append(line[start:stop])  # without a comma it is the last one: all but the brace
-        near = max(at - NEAR, 0)
-    return rows, values
+        if at < 0:
+            without.add(row)
+            continue
+        start = at + width
+        stop = line.find(b",", start)  # if there is none it is the last: all but the brace
+        if line[start] == QUOTE:
+            stop = line.find(b'"', start + 1) + 1
+        values.append(line[start:stop])
+        near = at - NEAR if at > NEAR else 0
+    rows = range(len(lines))
+    return [row for row in rows if row not in without] if without else rows, values
 
 
 def _column(values: Sequence[Any]) -> Array:
@@ -196,6 +214,8 @@ def _column(values: Sequence[Any]) -> Array:
             return np.array(values, np.int64)
         except OverflowError:
             return np.array(values, np.float64)
+    if kinds == {str} and not NOT_FINITE.keys() & set(values):
+        return np.array(values)
     if kinds <= {float, int, bool, type(None)}:
         return np.array([math.nan if value is None else value for value in values], np.float64)
     numbers = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in values]

@@ -74,7 +74,8 @@ class Run:
                 else self.episodes.where(np.zeros(self.episodes.rows, bool))
             )
         modes = self.episodes["mode"]
-        return self.episodes.where((modes == mode) | ((modes == "") & (mode == "train")))
+        wanted = modes == mode
+        return self.episodes.where(wanted | (modes == "") if mode == "train" else wanted)
 
     @property
     def checkpoints(self) -> list[Path]:
@@ -89,9 +90,9 @@ class Run:
     def steps_done(self) -> int:
         """How far the run is known to have come, in steps."""
         tables = (self.metrics, self.episodes)
-        last = [int(table["step"][-1]) for table in tables if table.rows and "step" in table]
+        last = [step for table in tables if (step := table.last("step")) >= 0]
         saved = [int(path.name.rpartition("-")[2]) for path in self.checkpoints[:1]]
-        return max([*last, *saved], default=0)
+        return int(max([*last, *saved], default=0))
 
     @property
     def finished(self) -> bool:

@@ -103,7 +103,7 @@ def common_end(methods: Methods, value: Callable[[Run], float]) -> int:
 def last_frame(run: Run) -> int:
     """The last frame that a run recorded."""
     tables = (run.metrics, run.episodes)
-    return max((int(t["frame"][-1]) for t in tables if t.rows and "frame" in t), default=0)
+    return int(max((frame for t in tables if (frame := t.last("frame")) >= 0), default=0))
 
 
 def crafter_budget(methods: Methods) -> int:

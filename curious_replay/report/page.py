@@ -99,7 +99,8 @@ def _section(part: Section, number: int) -> str:
     if not part.tables:
         html.append("<p>These runs have recorded nothing to compare yet.</p>")
     figures = [_figure(each, f"{number}-{i}") for i, each in enumerate(part.figures)]
-    html += [*figures[:1], *(table.html() for table in part.tables), *figures[1:]]
+    lead = 1 if part.verdicts else 0  # the figure that goes with the verdict
+    html += [*figures[:lead], *(table.html() for table in part.tables), *figures[lead:]]
     for position, (method, runs) in enumerate(part.methods.items()):
         if method in part.stored:
             run, steps = part.stored[method]

@@ -1,6 +1,6 @@
 """What the page shows of one environment and agent: a verdict, tables, charts."""
 
-from curious_replay.analysis import stored
+from curious_replay.analysis import stats, stored
 from curious_replay.analysis.load import Run
 from curious_replay.report import figures, headline, replaying, retained
 from curious_replay.report import measures as m
@@ -16,7 +16,7 @@ def section(key: tuple[str, ...], name: str, methods: m.Methods, baseline: str) 
         if number == 0:
             made.verdicts.append(headline.verdict(measure, tests))
             made.figures.append(headline.bars(f"{name}-headline", measure, tests))
-        elif measure.never:
+        elif measure.never and any(len(stats.finite(v)) for v in measure.values.values()):
             file = f"{name}-{measure.name.replace(' ', '-')}"
             made.figures.append(headline.bars(file, measure, tests))
     made.verdicts.extend(headline.missing_seeds(methods))

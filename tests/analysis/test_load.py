@@ -106,7 +106,10 @@ def test_columns_cut_out_of_the_text_are_those_of_the_parsed_lines(tmp_path, mon
     assert sorted(cut) == sorted(whole)
     assert len(cut) == len(whole)
     assert "absent" not in cut
+    assert (cut.last("n"), whole.last("n"), cut.last("loss/last")) == (18, 18, 6)
+    assert np.isnan([cut.last("absent"), whole.last("absent"), Table({}, 0).last("n")]).all()
     some = cut.where(cut["frame"] > 4)
+    assert some.last("n") == 18
     assert some["n"].tolist() == [15, 18]
     assert "absent" not in some
     assert len(some) == len(whole)
