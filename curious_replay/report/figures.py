@@ -51,8 +51,9 @@ def interactions(name: str, methods: m.Methods) -> list[Figure]:
 
 def pixels(name: str, methods: m.Methods) -> list[Figure]:
     """From intervals of training, as exact as these are short."""
-    seen = (n for run in m.all_runs(methods) for n in run.metrics if n.endswith("_pixels"))
-    what = next(seen, None)
+    begun = (next((run for run in runs if run.metrics.rows), None) for runs in methods.values())
+    names = (name for run in begun if run for name in run.metrics)  # runs of a method log alike
+    what = next((name for name in names if name.endswith("_pixels")), None)
     if what is None:
         return []
 
