@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from runs import Killed, config, kill_at_update, lines, run
 
-from curious_replay.replay import SavedBuffer
+from curious_replay.replay import ReplayBuffer, SavedBuffer
 from curious_replay.run import snapshots
 from curious_replay.run.changes import Changes
 from curious_replay.run.checkpoint import Checkpoints
 from curious_replay.run.files import read_lines
+from curious_replay.run.shown import Shown, Tally
 
 SCHEDULE = ((0, "empty"), (40, "object"), (80, "empty"))
 
@@ -120,10 +121,7 @@ def test_a_snapshot_keeps_no_more_than_asked_for_and_the_sums_of_all(tmp_path):
 
 
 def test_an_empty_buffer_has_a_snapshot_too(tmp_path):
-    settings = changing()
-    from curious_replay.replay import ReplayBuffer  # noqa: PLC0415
-
-    buffer = ReplayBuffer(settings.replay.capacity, 4)
+    buffer = ReplayBuffer(100, 4)
     counters = {"frame": 0, "step": 0, "update": 0}
     path = snapshots.write(tmp_path, snapshots.take(buffer, Changes(1), counters, 10))
     with np.load(path) as file:
@@ -181,3 +179,27 @@ def test_snapshots_after_the_checkpoint_are_taken_back(tmp_path, monkeypatch):
     left = [path.name for path in (tmp_path / "snapshots").iterdir()]
     assert left
     assert all(int(name.split(".")[0]) <= step for name in left)
+
+
+def test_sums_of_counts_are_whole_and_a_phase_has_none():
+    kinds = {"log_contacts": np.int32, "log_reward": np.float32, "log_phase": np.int64}
+    tally = Tally(2, {name: np.zeros((), kind) for name, kind in kinds.items()})
+    nothing = np.zeros(2, bool)
+    logs = {"log_contacts": np.array([1, 2]), "log_reward": np.array([0.5, 0.0]),
+            "log_phase": np.array([1, 1])}  # fmt: skip
+    shown = Shown({}, np.ones(2), nothing, ~nothing, nothing, logs, ["a", "b"], {}, nothing)
+    tally.add(shown)
+    assert json.dumps(tally.close(0, shown)) == json.dumps(
+        {"env": 0, "phase": "a", "return": 1.0, "length": 1, "log/contacts": 1, "log/reward": 0.5}
+    )
+    expected = {"env/reward": 2.0, "log/contacts": 3, "log/reward": 0.5}
+    assert json.dumps(tally.take_interval()) == json.dumps(expected)
+    nothing_yet = {"env/reward": 0.0, "log/contacts": 0, "log/reward": 0.0}
+    assert json.dumps(tally.take_interval()) == json.dumps(nothing_yet)
+
+
+def test_an_own_environment_may_have_phases_without_telling_when(tmp_path):
+    settings = config("own_envs:Phases", replay={"clear_at_change": 1}, train={"steps": 60})
+    run(settings, tmp_path)
+    assert json.loads((tmp_path / "meta.json").read_text())["schedule"] is None
+    assert lines_of(tmp_path)[-1]["replay/steps"] < 50
