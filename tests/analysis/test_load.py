@@ -115,6 +115,14 @@ def test_columns_cut_out_of_the_text_are_those_of_the_parsed_lines(tmp_path, mon
     assert len(some) == len(whole)
 
 
+def test_a_value_is_found_wherever_it_moves_to(tmp_path):
+    names = ["a" * length for length in (300, 1, 200, 90, 2)]
+    lines = [{**counters(i), "name": name, "x": i + 0.5} for i, name in enumerate(names)]
+    table = read_table(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
+    assert table["x"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
+    assert table["name"].tolist() == names
+
+
 def test_a_table_stays_as_it_was_while_its_run_writes_on(tmp_path):
     path = write_run(tmp_path / "a", metrics=[{**counters(i), "x": i} for i in range(3)])
     path = path / "metrics.jsonl"
