@@ -6,6 +6,8 @@ that `curious envs` does not wait for torch.
 
 import difflib
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -38,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
     try:
         return int(command.main(rest, console))
+    except BrokenPipeError:  # whoever read the output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (ValueError, TypeError) as mistake:
         print(f"curious: {mistake}", file=sys.stderr)
         return 2

@@ -264,3 +264,24 @@ def test_graphics_cards_are_read_from_the_driver(monkeypatch, tmp_path):
     assert doctor._nvidia_card() is None
     tool.unlink()
     assert doctor._nvidia_card() is None
+
+
+def test_help_of_train_does_not_wait_for_torch():
+    code = """
+import sys
+from curious_replay import cli
+try:
+    cli.main(["train", "--help"])
+except SystemExit:
+    pass
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = [sys.executable, "-m", "curious_replay.cli", "train", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()  # before anything is written
+        assert process.stderr.read() == b""
+    assert process.returncode == 141

@@ -1,4 +1,7 @@
-"""`curious train`: names choose a preset, and every setting of it is an option."""
+"""`curious train`: names choose a preset, and every setting of it is an option.
+
+PyTorch is imported when the options are known to be right: help and mistakes come at once.
+"""
 
 import os
 import signal
@@ -11,15 +14,11 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from curious_replay.envs.pool import WorkerError
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.config import SCALES, Choice, Config, EvalConfig, RecordConfig, TrainConfig
 from curious_replay.run.env_config import EnvConfig
-from curious_replay.run.learner import TrainingFailedError
 from curious_replay.run.presets import preset
 from curious_replay.run.replay_config import REPLAYS, ReplayConfig
-from curious_replay.run.saved_run import load_config
-from curious_replay.run.training import train
 
 Argument = tyro.conf.arg
 SELECTORS = ("env", "agent", "replay", "scale")
@@ -117,6 +116,10 @@ def parse(arguments: Sequence[str]) -> TrainCommand:
 def main(arguments: Sequence[str], console: Console) -> int:
     """Train; 0 if the run is complete, 128 + signal if it was stopped, 1 if training failed."""
     command = parse(arguments)
+    from curious_replay.envs.pool import WorkerError  # noqa: PLC0415
+    from curious_replay.run.learner import TrainingFailedError  # noqa: PLC0415
+    from curious_replay.run.training import train  # noqa: PLC0415
+
     config, folder = command.config, command.folder
     console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
     try:
@@ -141,7 +144,11 @@ def _run_to_resume(base: Config, given: dict[str, str | None]) -> Config | None:
     """The settings of the run that is to go on; None if there is none yet."""
     command = replace(TrainCommand.of(base), seed=int(given["seed"] or 0))
     folder = Path(os.fspath(given["logdir"])) if given["logdir"] else command.folder
-    return load_config(folder) if (folder / "config.json").exists() else None
+    if not (folder / "config.json").exists():
+        return None
+    from curious_replay.run.saved_run import load_config  # noqa: PLC0415
+
+    return load_config(folder)
 
 
 def _given(arguments: Sequence[str], name: str) -> str | None:
