@@ -1,0 +1,158 @@
+"""One model until the ball appears, two afterwards: one replays uniformly, the other curiously.
+
+Both go on from the same weights and learn from the same new steps; they differ in nothing but
+which of their steps they replay.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from curious_replay.agents.dreamer import make_feedback
+from curious_replay.agents.dreamer_v3 import DreamerV3
+from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+from curious_replay.agents.interface import Arrays, Spaces
+from curious_replay.demo import stream
+from curious_replay.demo.plan import Plan
+from curious_replay.replay import Curious, ReplayBuffer, Rule, Uniform
+
+Array = np.ndarray
+Tick = Callable[[], None]
+"""Called after each update."""
+RULES: dict[str, type[Rule]] = {"uniform": Uniform, "curious": Curious}
+TEST_SEED = 1_000_000
+"""Added to a seed for the drive that its models are tested on."""
+
+
+@dataclass
+class Branch:
+    """What became of one branch."""
+
+    dream: Array
+    """Test pictures as the model sees and then predicts them after its last update, uint8
+    [B, T, H, W, 3]."""
+    errors: list[float] = field(default_factory=list)
+    """On the ball's pixels: before the first update, and after every `test_every`."""
+    last_pictures: list[Array] = field(default_factory=list)
+    """What was predicted for the end of the first test window at each of these times."""
+    shares: list[float] = field(default_factory=list)
+    """Of the steps that each update replayed, those from after the ball appeared."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Both branches of one seed."""
+
+    seed: int
+    truth: Array
+    """The test windows, uint8 [B, T, H, W, 3]; the ball is largest at the end of the first."""
+    branches: dict[str, Branch]
+
+
+def run_trial(seed: int, plan: Plan, folder: Path | None, tick: Tick) -> Trial:
+    """Train one model on the empty arena, then both branches; leave their replay in `folder`."""
+    steps = stream.explore(seed, plan.before, plan.after)
+    unseen = stream.explore(TEST_SEED + seed, 0, plan.test_steps)
+    tests = stream.ball_windows(unseen, plan.seen, plan.ahead, plan.test_windows)
+    agent = DreamerV3(
+        DreamerV3Config(size=plan.size, model_lr=plan.learning_rate),
+        Spaces(actions=2, discrete=False, image=(stream.PIXELS, stream.PIXELS)),
+        seed,
+    )
+    buffers = {
+        name: ReplayBuffer(plan.before + plan.after, plan.length, rule=rule(), seed=seed)
+        for name, rule in RULES.items()
+    }
+    for buffer in buffers.values():
+        _add(buffer, steps, range(plan.before))
+    for _ in range(plan.shared_updates):
+        # Drawn once, uniformly; both buffers are told, so that both know visits and losses.
+        batch = buffers["uniform"].sample(plan.windows)
+        signals = _learn(agent, batch)
+        for buffer in buffers.values():
+            buffer.update(batch.ids, signals)
+        tick()
+    start = {name: tensor.clone() for name, tensor in agent.tensors().items()}
+    branches = {}
+    for name, buffer in buffers.items():
+        agent.load_tensors(start)
+        branches[name] = _run_branch(agent, buffer, steps, tests, plan, tick)
+        if folder is not None:
+            save_replay(buffer, name, seed, plan, folder / name)
+    return Trial(seed, tests["image"], branches)
+
+
+def _run_branch(
+    agent: DreamerV3,
+    buffer: ReplayBuffer,
+    steps: stream.Steps,
+    tests: stream.Steps,
+    plan: Plan,
+    tick: Tick,
+) -> Branch:
+    branch = Branch(dream=tests["image"])
+
+    def test() -> None:
+        branch.dream = agent.open_loop(tests, plan.seen)
+        branch.errors.append(ball_error(tests["image"], branch.dream, plan.seen))
+        branch.last_pictures.append(branch.dream[0, -1].copy())
+
+    test()
+    for update in range(plan.updates):
+        first = plan.before + update * plan.new_steps
+        _add(buffer, steps, range(first, first + plan.new_steps))
+        batch = buffer.sample(plan.windows)
+        buffer.update(batch.ids, _learn(agent, batch))
+        branch.shares.append(float((batch.ids >= plan.before).mean()))
+        if (update + 1) % plan.test_every == 0:
+            test()
+        tick()
+    return branch
+
+
+def _add(buffer: ReplayBuffer, steps: stream.Steps, which: range) -> None:
+    for at in which:
+        buffer.add({name: values[at] for name, values in steps.items()}, env=0)
+
+
+def _learn(agent: DreamerV3, batch: Arrays) -> Arrays:
+    """One update of the world model; the drive is fixed, so actor and critic have nothing to learn.
+
+    Returns its losses, which are the signals for replay, [B, T] each.
+    """
+    study = agent.study(agent.load(batch))
+    return make_feedback(study.signals, study.metrics).signals
+
+
+def ball_error(truth: Array, dream: Array, seen: int) -> float:
+    """Mean squared error of what was predicted on the ball's pixels, values from 0 to 1.
+
+    `truth` and `dream` are uint8 [B, T, H, W, 3], and predictions begin after `seen` steps. Each
+    picture counts alike, however large its ball is; each must show one.
+    """
+    real, predicted = truth[:, seen:], dream[:, seen:]
+    squares = ((predicted / 255.0 - real / 255.0) ** 2).mean(-1)
+    ball = stream.is_ball(real)
+    return float(((squares * ball).sum((-2, -1)) / ball.sum((-2, -1))).mean())
+
+
+def save_replay(buffer: ReplayBuffer, name: str, seed: int, plan: Plan, folder: Path) -> None:
+    """Leave a run folder with nothing but settings and replay, for the explorer to read."""
+    frame = stream.FRAMES_PER_STEP * (plan.before + plan.after)
+    checkpoint = folder / "checkpoints" / f"000001-step-{plan.before + plan.after}"
+    checkpoint.mkdir(parents=True)
+    buffer.save(checkpoint / "replay")
+    counters = {"frame": frame, "step": plan.before + plan.after, "update": plan.updates}
+    (checkpoint / "state.json").write_text(json.dumps({"counters": counters}))
+    config = {
+        "choice": {"env": "object-interaction", "agent": "dreamerv3", "replay": name, "scale": "mini"},
+        "seed": seed,
+        "env": {
+            "action_repeat": stream.FRAMES_PER_STEP,
+            "schedule": [[0, "empty"], [stream.FRAMES_PER_STEP * plan.before, "ball"]],
+        },
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
