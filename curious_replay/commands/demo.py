@@ -22,7 +22,7 @@ from curious_replay.demo.trials import run_trials
 
 @dataclass(frozen=True)
 class DemoCommand:
-    """A ball appears in a world that a model knows: who learns it sooner, uniform or curious replay?
+    """A ball appears in a world that models know: does curious replay learn it sooner?
 
     Trains small world models on this machine's processor, in minutes, and writes one page.
     """

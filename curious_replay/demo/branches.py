@@ -23,8 +23,8 @@ Array = np.ndarray
 Tick = Callable[[], None]
 """Called after each update."""
 RULES: dict[str, type[Rule]] = {"uniform": Uniform, "curious": Curious}
-TEST_SEED = 1_000_000
-"""Added to a seed for the drive that its models are tested on."""
+TO_TRAIN, TO_TEST = 0, 1
+"""Which drives of a seed."""
 
 
 @dataclass
@@ -54,8 +54,8 @@ class Trial:
 
 def run_trial(seed: int, plan: Plan, folder: Path | None, tick: Tick) -> Trial:
     """Train one model on the empty arena, then both branches; leave their replay in `folder`."""
-    steps = stream.explore(seed, plan.before, plan.after)
-    unseen = stream.explore(TEST_SEED + seed, 0, plan.test_steps)
+    steps = stream.explore((seed, TO_TRAIN), plan.arenas, plan.before, plan.after)
+    unseen = stream.explore((seed, TO_TEST), plan.arenas, 0, plan.test_steps)
     tests = stream.ball_windows(unseen, plan.seen, plan.ahead, plan.test_windows)
     agent = DreamerV3(
         DreamerV3Config(size=plan.size, model_lr=plan.learning_rate),
@@ -63,11 +63,14 @@ def run_trial(seed: int, plan: Plan, folder: Path | None, tick: Tick) -> Trial:
         seed,
     )
     buffers = {
-        name: ReplayBuffer(plan.before + plan.after, plan.length, rule=rule(), seed=seed)
+        name: ReplayBuffer(
+            plan.old_steps + plan.arenas * plan.after, plan.length, plan.arenas, rule(), seed=seed
+        )
         for name, rule in RULES.items()
     }
     for buffer in buffers.values():
-        _add(buffer, steps, range(plan.before))
+        for time in range(plan.before):
+            _add(buffer, steps, time)
     for _ in range(plan.shared_updates):
         # Drawn once, uniformly; both buffers are told, so that both know visits and losses.
         batch = buffers["uniform"].sample(plan.windows)
@@ -102,20 +105,19 @@ def _run_branch(
 
     test()
     for update in range(plan.updates):
-        first = plan.before + update * plan.new_steps
-        _add(buffer, steps, range(first, first + plan.new_steps))
+        if update % plan.updates_per_step == 0:
+            _add(buffer, steps, plan.before + update // plan.updates_per_step)
         batch = buffer.sample(plan.windows)
         buffer.update(batch.ids, _learn(agent, batch))
-        branch.shares.append(float((batch.ids >= plan.before).mean()))
+        branch.shares.append(float((batch.ids >= plan.old_steps).mean()))
         if (update + 1) % plan.test_every == 0:
             test()
         tick()
     return branch
 
 
-def _add(buffer: ReplayBuffer, steps: stream.Steps, which: range) -> None:
-    for at in which:
-        buffer.add({name: values[at] for name, values in steps.items()}, env=0)
+def _add(buffer: ReplayBuffer, steps: stream.Steps, time: int) -> None:
+    buffer.add({name: values[time] for name, values in steps.items()})
 
 
 def _learn(agent: DreamerV3, batch: Arrays) -> Arrays:
@@ -141,18 +143,19 @@ def ball_error(truth: Array, dream: Array, seen: int) -> float:
 
 def save_replay(buffer: ReplayBuffer, name: str, seed: int, plan: Plan, folder: Path) -> None:
     """Leave a run folder with nothing but settings and replay, for the explorer to read."""
-    frame = stream.FRAMES_PER_STEP * (plan.before + plan.after)
-    checkpoint = folder / "checkpoints" / f"000001-step-{plan.before + plan.after}"
+    frames_per_step = stream.FRAMES_PER_STEP * plan.arenas
+    step = plan.before + plan.after
+    checkpoint = folder / "checkpoints" / f"000001-step-{step * plan.arenas}"
     checkpoint.mkdir(parents=True)
     buffer.save(checkpoint / "replay")
-    counters = {"frame": frame, "step": plan.before + plan.after, "update": plan.updates}
+    counters = {"frame": step * frames_per_step, "step": step * plan.arenas}
     (checkpoint / "state.json").write_text(json.dumps({"counters": counters}))
     config = {
-        "choice": {"env": "object-interaction", "agent": "dreamerv3", "replay": name, "scale": "mini"},
+        "choice": {"replay": name},
         "seed": seed,
         "env": {
             "action_repeat": stream.FRAMES_PER_STEP,
-            "schedule": [[0, "empty"], [stream.FRAMES_PER_STEP * plan.before, "ball"]],
+            "schedule": [[0, "empty"], [frames_per_step * plan.before, "ball"]],
         },
-    }  # fmt: skip
+    }
     (folder / "config.json").write_text(json.dumps(config))

@@ -1,4 +1,4 @@
-"""Pictures of the demo: how the error falls, what is replayed, how the ball comes into the dream."""
+"""Pictures of the demo: how the error falls, how the ball comes in, and what is replayed."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,9 @@ PICTURES = 6
 
 def story(trials: Sequence[Trial], plan: Plan) -> Chart:
     """The error over updates, and below it one prediction as it gets better."""
-    columns = np.unique(np.linspace(0, plan.updates // plan.test_every, PICTURES).round()).astype(int)
+    columns = np.unique(np.linspace(0, plan.updates // plan.test_every, PICTURES).round()).astype(
+        int
+    )
     figure = Figure(figsize=(7, 6.2), layout="constrained")
     with mpl.rc_context(STYLE):
         upper, lower = figure.subfigures(2, 1, height_ratios=(3.6, 2.6))
@@ -39,8 +41,9 @@ def story(trials: Sequence[Trial], plan: Plan) -> Chart:
         lower.suptitle("predicted after so many updates", fontsize=11)
     return Chart(
         figure,
-        f"Above: error on the ball's pixels, 1 to {plan.ahead} steps ahead without seeing, relative "
-        f"to when the ball appeared; thick lines are means of {len(trials)} seeds, thin ones seeds. "
+        f"Above: error on the ball's pixels, 1 to {plan.ahead} steps ahead without seeing, "
+        f"relative to when the ball appeared; thick lines are means of {len(trials)} seeds, thin "
+        "ones seeds. "
         f"Below: what the models of seed {trials[0].seed} predict {plan.ahead} steps ahead.",
     )
 
@@ -57,9 +60,10 @@ def shares(trials: Sequence[Trial], plan: Plan) -> Chart:
             axes.plot(updates, 100 * blocks, color=color(name), linestyle=LINES.get(name, "-"))
             axes.annotate(f"{name} replay", (updates[-1], 100 * blocks[-1]), (-4, 5), ha="right",
                           textcoords="offset points", color=color(name))  # fmt: skip
-        there = 100 * plan.new_steps * updates / (plan.before + plan.new_steps * updates)
+        new = plan.arenas * updates / plan.updates_per_step
+        there = 100 * new / (plan.old_steps + new)
         axes.plot(updates, there, color=FAINT, lw=1, ls=":")
-        axes.set(xlabel="updates since the ball appeared", ylabel="replayed steps\nthat are new (%)",
+        axes.set(xlabel="updates since the ball appeared", ylabel="new steps in\nbatches (%)",
                  ylim=(0, 105), xlim=(0, None))  # fmt: skip
     return Chart(
         figure,

@@ -88,18 +88,18 @@ def _replay(trials: Sequence[Trial], plan: Plan, replay: Path) -> str:
 
 def _how(plan: Plan) -> str:
     said = (
-        f"The stream: {plan.before:,} steps through the empty arena of the object-interaction assay "
-        f"at small scale, then {plan.after:,} with the ball, seen at {stream.PIXELS} x "
-        f"{stream.PIXELS} pixels and driven by chance. A seed decides arena, drive, weights and "
-        "draws.",
+        f"The stream: {plan.arenas} arenas of the object-interaction assay at small scale, driven "
+        f"through by chance, {plan.before} steps each while they are empty and {plan.after} more "
+        f"with the ball, seen at {stream.PIXELS} x {stream.PIXELS} pixels. A seed decides drives, "
+        "weights and draws.",
         f"The model: DreamerV3's world model in size “{plan.size}”, without actor and critic; "
         f"batches of {plan.windows} windows of {plan.length} steps, learning rate "
         f"{plan.learning_rate:g}, the same for both.",
         f"Before the ball: {plan.shared_updates:,} updates shared by both, drawn uniformly, until "
         f"each step was trained on {plan.visits} times on average. After: {plan.updates:,} updates "
-        f"each, with {plan.new_steps} new steps before every one.",
-        f"The test: up to {plan.test_windows} windows of a drive that is never trained on, with the "
-        f"ball in view. A model sees {plan.seen} steps and predicts {plan.ahead} more from the "
+        f"each; every {plan.updates_per_step} of them, each arena adds a step.",
+        f"The test: up to {plan.test_windows} windows of drives that are never trained on, with "
+        f"the ball in view. A model sees {plan.seen} steps and predicts {plan.ahead} more from the "
         "actions alone; the error is the mean squared difference on the pixels of the real ball, "
         "every picture counting alike.",
         f"Modelled: at most {verdict.MODELLED:.0%} of the error that the shared model had when the "

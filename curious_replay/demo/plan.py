@@ -9,40 +9,47 @@ from curious_replay.agents.dreamer_v3_config import SizeName
 class Plan:
     """What one seed does; the defaults are the demo, `QUICK` is for tests."""
 
-    before: int = 2_000
-    """Steps in the empty arena."""
+    arenas: int = 8
+    """That are driven through side by side."""
+    before: int = 250
+    """Steps in each while it is empty."""
     visits: int = 40
-    """How often each of them is trained on, on average, before the ball appears."""
-    updates: int = 400
+    """How often each step is trained on, on average, before the balls appear."""
+    updates: int = 300
     """Of each branch, after that."""
-    new_steps: int = 2
-    """That arrive before each of these updates."""
+    updates_per_step: int = 2
+    """In each arena one step is made every so many of these updates."""
     windows: int = 12
     """In a batch."""
-    length: int = 12
+    length: int = 10
     """Of a window, in steps."""
     size: SizeName = "nano"
     """Of the networks, by its name in DreamerV3's sizes."""
     learning_rate: float = 1e-3
     test_every: int = 20
     """Updates between two tests."""
-    test_steps: int = 1_500
-    """Of the drive that test windows are taken from."""
+    test_steps: int = 200
+    """In each of as many other arenas, where test windows are taken from."""
     test_windows: int = 48
-    seen: int = 5
+    seen: int = 4
     """Steps of a test window that the model sees."""
     ahead: int = 6
     """Steps it then predicts from the actions alone."""
 
     @property
     def after(self) -> int:
-        """Steps from after the ball appeared."""
-        return self.updates * self.new_steps
+        """Steps in each arena from after the ball appeared."""
+        return -(-self.updates // self.updates_per_step)
+
+    @property
+    def old_steps(self) -> int:
+        """Steps of all arenas from before."""
+        return self.arenas * self.before
 
     @property
     def shared_updates(self) -> int:
-        """Updates before the ball appears."""
-        return -(-self.before * self.visits // (self.windows * self.length))
+        """Updates before the balls appear."""
+        return -(-self.old_steps * self.visits // (self.windows * self.length))
 
     @property
     def all_updates(self) -> int:
@@ -51,6 +58,6 @@ class Plan:
 
 
 QUICK = Plan(
-    before=60, visits=2, updates=6, new_steps=20, windows=4, length=6, size="debug", test_every=3,
-    test_steps=400, test_windows=3, seen=3, ahead=2,
+    arenas=2, before=30, visits=2, updates=6, updates_per_step=1, windows=4, length=6, size="debug",
+    test_every=3, test_steps=200, test_windows=3, seen=3, ahead=2,
 )  # fmt: skip

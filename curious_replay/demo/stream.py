@@ -3,13 +3,16 @@
 The policy is fixed: it knows neither the ball nor any model, so that all models get the same data.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from curious_replay.envs.object_interaction import BALLS, ObjectInteraction, ball_pixels
 
 Array = np.ndarray
 Steps = dict[str, Array]
-"""Fields of successive steps, [N, ...] each, as agents and replay know them."""
+"""Fields of steps as agents and replay know them."""
 
 PIXELS = 32
 FRAMES_PER_STEP = 2
@@ -19,14 +22,26 @@ FEWEST_PIXELS = 6
 """Of the ball in a picture that is a test: a speck of it says little."""
 
 
-def explore(seed: int, before: int, after: int) -> Steps:
-    """Drive through the empty arena for `before` steps, then with the ball for `after` more."""
+def explore(key: Sequence[int], arenas: int, before: int, after: int) -> Steps:
+    """Drive through empty arenas for `before` steps each, then with balls for `after` more.
+
+    Everything that happens follows from `key`. Fields are [before + after, arenas, ...].
+    """
+    seeds = np.random.SeedSequence(key).generate_state(arenas).tolist()
+    drives = [_drive(seed, arenas, before, after) for seed in seeds]
+    return {name: np.stack([drive[name] for drive in drives], 1) for name in drives[0]}
+
+
+def _drive(seed: int, arenas: int, before: int, after: int) -> Steps:
+    """The steps of one of several arenas, [before + after, ...]."""
+    change = FRAMES_PER_STEP * arenas * before
     env = ObjectInteraction(
         scale="mini",
-        schedule=((0, "empty"), (FRAMES_PER_STEP * before, "ball")) if before else ((0, "ball"),),
+        schedule=((0, "empty"), (change, "ball")) if before else ((0, "ball"),),
         image_size=PIXELS,
         action_repeat=FRAMES_PER_STEP,
         camera="ray",  # the same pixels on every machine
+        parallel=arenas,
     )
     actions = wander(np.random.default_rng(seed), before + after)
     observation, info = env.reset(seed=seed)
@@ -44,7 +59,7 @@ def explore(seed: int, before: int, after: int) -> Steps:
         "is_first": np.arange(count) == 0,
         "is_last": np.zeros(count, bool),
         "is_terminal": np.zeros(count, bool),
-        **{name: np.stack(column) for name, column in zip(LOGGED, zip(*logged, strict=True), strict=True)},
+        **{name: np.stack([row[i] for row in logged]) for i, name in enumerate(LOGGED)},
     }
 
 
@@ -61,23 +76,21 @@ def wander(rng: np.random.Generator, steps: int) -> Array:
 def ball_windows(steps: Steps, seen: int, ahead: int, most: int) -> Steps:
     """Windows [B, seen + ahead, ...] with the ball in the last picture seen and all that follow.
 
-    At most `most` of them, spread evenly; that with the largest ball at its end comes first.
-    Raises ValueError if there is none.
+    `steps` are [N, arenas, ...]. At most `most` windows, spread evenly; that with the largest ball
+    at its end comes first. Raises ValueError if there is none.
     """
     length = seen + ahead
     pixels = steps[f"log_{BALL}_pixels"]
-    shows = pixels >= FEWEST_PIXELS
-    starts = [
-        start
-        for start in range(len(shows) - length + 1)
-        if shows[start + seen - 1 : start + length].all()
-    ]
-    if not starts:
+    shows = sliding_window_view(pixels >= FEWEST_PIXELS, length, axis=0)[..., seen - 1 :].all(-1)
+    arena, start = np.nonzero(shows.T)
+    if not len(start):
         raise ValueError(f"the ball is nowhere to be seen for {ahead + 1} steps in a row")
-    chosen = np.array(starts)[np.linspace(0, len(starts) - 1, min(most, len(starts))).astype(int)]
-    chosen = np.roll(chosen, -int(pixels[chosen + length - 1].argmax()))
-    at = chosen[:, None] + np.arange(length)
-    windows = {name: values[at] for name, values in steps.items()}
+    chosen = np.linspace(0, len(start) - 1, min(most, len(start))).astype(int)
+    arena, start = arena[chosen], start[chosen]
+    largest = int(pixels[start + length - 1, arena].argmax())
+    arena, start = np.roll(arena, -largest), np.roll(start, -largest)
+    at = start[:, None] + np.arange(length)
+    windows = {name: values[at, arena[:, None]] for name, values in steps.items()}
     windows["is_first"][:, 0] = True
     return windows
 

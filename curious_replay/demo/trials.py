@@ -24,22 +24,18 @@ _updates: Any = None  # a number that all processes share
 class Deadline:
     """Says whether there is time for one more seed."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._end = clock, clock() + seconds
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
         self._longest = 0.0
 
-    def begin(self) -> float:
-        """The time, to be given to `finish`."""
-        return self._clock()
-
     def finish(self, began: float) -> None:
-        """Learn how long a seed took."""
-        self._longest = max(self._longest, self._clock() - began)
+        """Learn how long a seed took that began at a time of `time.monotonic`."""
+        self._longest = max(self._longest, time.monotonic() - began)
 
     @property
     def leaves_time(self) -> bool:
         """Whether a seed that takes as long as the longest so far would be done in time."""
-        return self._clock() + self._longest <= self._end
+        return time.monotonic() + self._longest <= self._end
 
 
 def run_trials(
@@ -73,7 +69,7 @@ def _one_by_one(jobs: list[Job], deadline: Deadline, show: Callable[[int], None]
     updates = count(1)
     for job in jobs:
         if deadline.leaves_time or not trials:
-            began = deadline.begin()
+            began = time.monotonic()
             trials.append(run_trial(*job, lambda: show(next(updates))))
             deadline.finish(began)
     return trials
@@ -94,7 +90,7 @@ def _side_by_side(
             job = next(waiting, None)
             if job is None:
                 break
-            running[pool.submit(_run_here, *job)] = deadline.begin()
+            running[pool.submit(_run_here, *job)] = time.monotonic()
         if not running:
             return sorted(trials, key=lambda trial: trial.seed)
         done, _ = wait(running, REFRESH_SECONDS, FIRST_COMPLETED)
