@@ -4,6 +4,7 @@ Both go on from the same weights and learn from the same new steps; they differ 
 which of their steps they replay.
 """
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,11 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from curious_replay.agents.dreamer import make_feedback
-from curious_replay.agents.dreamer_v3 import DreamerV3
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
-from curious_replay.agents.interface import Arrays, Spaces
 from curious_replay.demo import stream
+from curious_replay.demo.model import Learner
 from curious_replay.demo.plan import Plan
 from curious_replay.replay import Curious, ReplayBuffer, Rule, Uniform
 
@@ -57,11 +55,7 @@ def run_trial(seed: int, plan: Plan, folder: Path | None, tick: Tick) -> Trial:
     steps = stream.explore((seed, TO_TRAIN), plan.arenas, plan.before, plan.after)
     unseen = stream.explore((seed, TO_TEST), plan.arenas, 0, plan.test_steps)
     tests = stream.ball_windows(unseen, plan.seen, plan.ahead, plan.test_windows)
-    agent = DreamerV3(
-        DreamerV3Config(size=plan.size, model_lr=plan.learning_rate),
-        Spaces(actions=2, discrete=False, image=(stream.PIXELS, stream.PIXELS)),
-        seed,
-    )
+    learner = Learner(seed, plan.learning_rate, plan.seen)
     buffers = {
         name: ReplayBuffer(
             plan.old_steps + plan.arenas * plan.after, plan.length, plan.arenas, rule(), seed=seed
@@ -74,22 +68,20 @@ def run_trial(seed: int, plan: Plan, folder: Path | None, tick: Tick) -> Trial:
     for _ in range(plan.shared_updates):
         # Drawn once, uniformly; both buffers are told, so that both know visits and losses.
         batch = buffers["uniform"].sample(plan.windows)
-        signals = _learn(agent, batch)
+        signals = learner.update(batch)
         for buffer in buffers.values():
             buffer.update(batch.ids, signals)
         tick()
-    start = {name: tensor.clone() for name, tensor in agent.tensors().items()}
     branches = {}
     for name, buffer in buffers.items():
-        agent.load_tensors(start)
-        branches[name] = _run_branch(agent, buffer, steps, tests, plan, tick)
+        branches[name] = _run_branch(copy.deepcopy(learner), buffer, steps, tests, plan, tick)
         if folder is not None:
             save_replay(buffer, name, seed, plan, folder / name)
     return Trial(seed, tests["image"], branches)
 
 
 def _run_branch(
-    agent: DreamerV3,
+    learner: Learner,
     buffer: ReplayBuffer,
     steps: stream.Steps,
     tests: stream.Steps,
@@ -99,7 +91,7 @@ def _run_branch(
     branch = Branch(dream=tests["image"])
 
     def test() -> None:
-        branch.dream = agent.open_loop(tests, plan.seen)
+        branch.dream = learner.dream(tests)
         branch.errors.append(ball_error(tests["image"], branch.dream, plan.seen))
         branch.last_pictures.append(branch.dream[0, -1].copy())
 
@@ -108,7 +100,7 @@ def _run_branch(
         if update % plan.updates_per_step == 0:
             _add(buffer, steps, plan.before + update // plan.updates_per_step)
         batch = buffer.sample(plan.windows)
-        buffer.update(batch.ids, _learn(agent, batch))
+        buffer.update(batch.ids, learner.update(batch))
         branch.shares.append(float((batch.ids >= plan.old_steps).mean()))
         if (update + 1) % plan.test_every == 0:
             test()
@@ -118,15 +110,6 @@ def _run_branch(
 
 def _add(buffer: ReplayBuffer, steps: stream.Steps, time: int) -> None:
     buffer.add({name: values[time] for name, values in steps.items()})
-
-
-def _learn(agent: DreamerV3, batch: Arrays) -> Arrays:
-    """One update of the world model; the drive is fixed, so actor and critic have nothing to learn.
-
-    Returns its losses, which are the signals for replay, [B, T] each.
-    """
-    study = agent.study(agent.load(batch))
-    return make_feedback(study.signals, study.metrics).signals
 
 
 def ball_error(truth: Array, dream: Array, seen: int) -> float:

@@ -92,9 +92,10 @@ def _how(plan: Plan) -> str:
         f"through by chance, {plan.before} steps each while they are empty and {plan.after} more "
         f"with the ball, seen at {stream.PIXELS} x {stream.PIXELS} pixels. A seed decides drives, "
         "weights and draws.",
-        f"The model: DreamerV3's world model in size “{plan.size}”, without actor and critic; "
-        f"batches of {plan.windows} windows of {plan.length} steps, learning rate "
-        f"{plan.learning_rate:g}, the same for both.",
+        "The model: a recurrent network whose state is a map of features that actions move and "
+        f"looking corrects; batches of {plan.windows} windows of {plan.length} steps, of which the "
+        f"first {plan.seen} are seen and the others predicted; learning rate "
+        f"{plan.learning_rate:g}. All of this is the same for both.",
         f"Before the ball: {plan.shared_updates:,} updates shared by both, drawn uniformly, until "
         f"each step was trained on {plan.visits} times on average. After: {plan.updates:,} updates "
         f"each; every {plan.updates_per_step} of them, each arena adds a step.",

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from curious_replay.agents.dreamer_v3_config import SizeName
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -11,30 +9,28 @@ class Plan:
 
     arenas: int = 8
     """That are driven through side by side."""
-    before: int = 250
+    before: int = 200
     """Steps in each while it is empty."""
     visits: int = 40
     """How often each step is trained on, on average, before the balls appear."""
-    updates: int = 300
+    updates: int = 250
     """Of each branch, after that."""
     updates_per_step: int = 2
     """In each arena one step is made every so many of these updates."""
-    windows: int = 12
+    windows: int = 16
     """In a batch."""
-    length: int = 10
+    length: int = 8
     """Of a window, in steps."""
-    size: SizeName = "nano"
-    """Of the networks, by its name in DreamerV3's sizes."""
-    learning_rate: float = 1e-3
-    test_every: int = 20
+    learning_rate: float = 6e-3
+    test_every: int = 10
     """Updates between two tests."""
     test_steps: int = 200
     """In each of as many other arenas, where test windows are taken from."""
     test_windows: int = 48
     seen: int = 4
-    """Steps of a test window that the model sees."""
-    ahead: int = 6
-    """Steps it then predicts from the actions alone."""
+    """Steps of a window that the model looks at."""
+    ahead: int = 4
+    """Steps of a test window that it then predicts from the actions alone."""
 
     @property
     def after(self) -> int:
@@ -58,6 +54,6 @@ class Plan:
 
 
 QUICK = Plan(
-    arenas=2, before=30, visits=2, updates=6, updates_per_step=1, windows=4, length=6, size="debug",
+    arenas=2, before=30, visits=2, updates=6, updates_per_step=1, windows=4, length=5,
     test_every=3, test_steps=200, test_windows=3, seen=3, ahead=2,
 )  # fmt: skip

@@ -68,7 +68,7 @@ def wander(rng: np.random.Generator, steps: int) -> Array:
     actions: list[Array] = []
     while len(actions) < steps:
         speed = rng.uniform(0.4, 1) * (-1 if rng.random() < 0.6 else 1)  # -1 is ahead
-        action = np.array([speed, rng.uniform(-1, 1)], np.float32)
+        action = np.array([speed, rng.uniform(-0.5, 0.5)], np.float32)
         actions += [action] * int(rng.integers(4, 16))
     return np.stack(actions[:steps])
 
