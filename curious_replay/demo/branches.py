@@ -46,7 +46,7 @@ class Trial:
 
     seed: int
     truth: Array
-    """The test windows, uint8 [B, T, H, W, 3]; the ball is largest at the end of the first."""
+    """The test windows, uint8 [B, T, H, W, 3]; the first ends with a clear view of the ball."""
     branches: dict[str, Branch]
 
 

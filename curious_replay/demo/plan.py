@@ -15,13 +15,13 @@ class Plan:
     """How often each step is trained on, on average, before the balls appear."""
     updates: int = 250
     """Of each branch, after that."""
-    updates_per_step: int = 2
+    updates_per_step: int = 3
     """In each arena one step is made every so many of these updates."""
     windows: int = 16
     """In a batch."""
     length: int = 8
     """Of a window, in steps."""
-    learning_rate: float = 6e-3
+    learning_rate: float = 4e-3
     test_every: int = 10
     """Updates between two tests."""
     test_steps: int = 200

@@ -20,6 +20,8 @@ BALL = "magenta"
 LOGGED = ("log_agent_position", f"log_{BALL}_position", f"log_{BALL}_pixels")
 FEWEST_PIXELS = 6
 """Of the ball in a picture that is a test: a speck of it says little."""
+CLEAR_PIXELS = 60
+"""Of a ball that is neither far away nor larger than the picture."""
 
 
 def explore(key: Sequence[int], arenas: int, before: int, after: int) -> Steps:
@@ -76,8 +78,8 @@ def wander(rng: np.random.Generator, steps: int) -> Array:
 def ball_windows(steps: Steps, seen: int, ahead: int, most: int) -> Steps:
     """Windows [B, seen + ahead, ...] with the ball in the last picture seen and all that follow.
 
-    `steps` are [N, arenas, ...]. At most `most` windows, spread evenly; that with the largest ball
-    at its end comes first. Raises ValueError if there is none.
+    `steps` are [N, arenas, ...]. At most `most` windows, spread evenly; first comes that with
+    the clearest ball at its end. Raises ValueError if there is none.
     """
     length = seen + ahead
     pixels = steps[f"log_{BALL}_pixels"]
@@ -87,8 +89,8 @@ def ball_windows(steps: Steps, seen: int, ahead: int, most: int) -> Steps:
         raise ValueError(f"the ball is nowhere to be seen for {ahead + 1} steps in a row")
     chosen = np.linspace(0, len(start) - 1, min(most, len(start))).astype(int)
     arena, start = arena[chosen], start[chosen]
-    largest = int(pixels[start + length - 1, arena].argmax())
-    arena, start = np.roll(arena, -largest), np.roll(start, -largest)
+    clearest = int(np.abs(pixels[start + length - 1, arena] - CLEAR_PIXELS).argmin())
+    arena, start = np.roll(arena, -clearest), np.roll(start, -clearest)
     at = start[:, None] + np.arange(length)
     windows = {name: values[at, arena[:, None]] for name, values in steps.items()}
     windows["is_first"][:, 0] = True

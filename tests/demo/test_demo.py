@@ -52,14 +52,14 @@ def test_the_ball_appears_for_all_arenas_at_once():
 def test_windows_show_the_ball_where_it_is_to_be_predicted():
     pixels = np.zeros((12, 2), int)
     pixels[3:8, 0] = stream.FEWEST_PIXELS  # windows of 2 + 3 steps may begin at 2, 3
-    pixels[5:9, 1] = (6, 7, 8, 99)  # and at 4
+    pixels[5:9, 1] = (99, 99, 99, 59)  # and at 4
     steps = {
         "time": np.arange(12)[:, None] + [0, 100],
         "log_magenta_pixels": pixels,
         "is_first": np.zeros((12, 2), bool),
     }
     windows = stream.ball_windows(steps, seen=2, ahead=3, most=9)
-    begins = [104, 2, 3]  # the largest ball first
+    begins = [104, 2, 3]  # the clearest ball first
     assert windows["time"].tolist() == [[begin + i for i in range(5)] for begin in begins]
     assert windows["is_first"].tolist() == [[True, *[False] * 4]] * 3
     assert len(stream.ball_windows(steps, seen=2, ahead=3, most=2)["time"]) == 2
