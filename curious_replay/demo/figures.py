@@ -23,9 +23,8 @@ def story(trials: Sequence[Trial], plan: Plan) -> Chart:
     )
     figure = Figure(figsize=(7, 6.2), layout="constrained")
     with mpl.rc_context(STYLE):
-        upper, lower = figure.subfigures(2, 1, height_ratios=(3.6, 2.6))
-        axes = upper.subplots()
-        _draw_errors(axes, trials, plan)
+        upper, lower = np.asarray(figure.subfigures(2, 1, height_ratios=(3.6, 2.6)))
+        _draw_errors(upper.subplots(), trials, plan)
         rows = lower.subplots(len(RULES), len(columns) + 1, squeeze=False)
         for row, (name, branch) in zip(rows, trials[0].branches.items(), strict=True):
             pictures = [*(branch.last_pictures[i] for i in columns), trials[0].truth[0, -1]]

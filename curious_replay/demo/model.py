@@ -57,7 +57,7 @@ class WorldModel(nn.Module):
         image [T, B, H, W, 3] about 0, previous_action [T, B, 2]: the one that led to each step.
         """
         steps, rows = previous_action.shape[:2]
-        looks = self.encode(image[:seen].flatten(0, 1)).unflatten(0, (seen, rows))
+        looks = self.encode(image[:seen].flatten(0, 1)).reshape(seen, rows, MAP, MAP, CHANNELS)
         place = self.place.expand(rows, -1, -1, -1)
         told = previous_action[:, :, None, None].expand(-1, -1, MAP, MAP, -1)
         state = image.new_zeros(rows, MAP, MAP, CHANNELS)
@@ -68,7 +68,7 @@ class WorldModel(nn.Module):
                 state = gate(self.look(torch.cat([state, looks[t]], -1)), state, 0.0)
             states.append(state)
         pictures: Tensor = self.paint(torch.stack(states).flatten(0, 1))
-        return pictures.unflatten(0, (steps, rows))
+        return pictures.reshape(image.shape)
 
 
 class Conv(nn.Module):

@@ -10,9 +10,9 @@ from curious_replay.analysis.load import load_run
 from curious_replay.demo import figures, stream, verdict
 from curious_replay.demo.branches import RULES, Trial
 from curious_replay.demo.plan import Plan
+from curious_replay.envs.film import write_gif
 from curious_replay.report.explorer import explorer
 from curious_replay.report.page import EXPLAINED, assemble, figure_html, film_html
-from curious_replay.run.encode import write_film
 from curious_replay.run.video import dreams_film
 
 FILM_COLUMNS, PICTURES_PER_SECOND = 4, 4.0
@@ -62,7 +62,8 @@ def _dreams(trial: Trial, plan: Plan) -> str:
     models = {name: each.dream[:FILM_COLUMNS] for name, each in trial.branches.items()}
     pictures = dreams_film(truth, models, plan.seen)
     with tempfile.TemporaryDirectory() as folder:
-        film = write_film(pictures, Path(folder) / "dreams", PICTURES_PER_SECOND)
+        film = Path(folder) / "dreams.gif"  # moves by itself, in every browser
+        write_gif(pictures, film, zoom=1, pictures_per_second=PICTURES_PER_SECOND)
         return film_html(
             film,
             f"Seed {trial.seed} after {plan.updates} updates: what happened, and what both models "
