@@ -34,8 +34,8 @@ class Branch:
     [B, T, H, W, 3]."""
     errors: list[float] = field(default_factory=list)
     """On the ball's pixels: before the first update, and after every `test_every`."""
-    last_pictures: list[Array] = field(default_factory=list)
-    """What was predicted for the end of the first test window at each of these times."""
+    pictures: list[Array] = field(default_factory=list)
+    """What was predicted for a step of the first test window at each of these times."""
     shares: list[float] = field(default_factory=list)
     """Of the steps that each update replayed, those from after the ball appeared."""
 
@@ -46,7 +46,7 @@ class Trial:
 
     seed: int
     truth: Array
-    """The test windows, uint8 [B, T, H, W, 3]; the first ends with a clear view of the ball."""
+    """The test windows, uint8 [B, T, H, W, 3]; the first has a clear view of the ball."""
     branches: dict[str, Branch]
 
 
@@ -93,7 +93,7 @@ def _run_branch(
     def test() -> None:
         branch.dream = learner.dream(tests)
         branch.errors.append(ball_error(tests["image"], branch.dream, plan.seen))
-        branch.last_pictures.append(branch.dream[0, -1].copy())
+        branch.pictures.append(branch.dream[0, plan.shown].copy())
 
     test()
     for update in range(plan.updates):

@@ -27,7 +27,7 @@ def story(trials: Sequence[Trial], plan: Plan) -> Chart:
         _draw_errors(upper.subplots(), trials, plan)
         rows = lower.subplots(len(RULES), len(columns) + 1, squeeze=False)
         for row, (name, branch) in zip(rows, trials[0].branches.items(), strict=True):
-            pictures = [*(branch.last_pictures[i] for i in columns), trials[0].truth[0, -1]]
+            pictures = [*(branch.pictures[i] for i in columns), trials[0].truth[0, plan.shown]]
             for place, picture in zip(row, pictures, strict=True):
                 place.imshow(picture, interpolation="nearest")
                 place.set_xticks([])
@@ -43,7 +43,7 @@ def story(trials: Sequence[Trial], plan: Plan) -> Chart:
         f"Above: error on the ball's pixels, 1 to {plan.ahead} steps ahead without seeing, "
         f"relative to when the ball appeared; thick lines are means of {len(trials)} seeds, thin "
         "ones seeds. "
-        f"Below: what the models of seed {trials[0].seed} predict {plan.ahead} steps ahead.",
+        f"Below: what the models of seed {trials[0].seed} predict {plan.shown_ahead} steps ahead.",
     )
 
 

@@ -32,6 +32,14 @@ class Plan:
     ahead: int = 4
     """Steps of a test window that it then predicts from the actions alone."""
 
+    shown_ahead: int = 2
+    """Which of these the pictures below the curves show."""
+
+    @property
+    def shown(self) -> int:
+        """That picture's place in a test window."""
+        return self.seen + self.shown_ahead - 1
+
     @property
     def after(self) -> int:
         """Steps in each arena from after the ball appeared."""

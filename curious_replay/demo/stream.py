@@ -21,7 +21,7 @@ LOGGED = ("log_agent_position", f"log_{BALL}_position", f"log_{BALL}_pixels")
 FEWEST_PIXELS = 6
 """Of the ball in a picture that is a test: a speck of it says little."""
 CLEAR_PIXELS = 60
-"""Of a ball that is neither far away nor larger than the picture."""
+"""Of a ball that is neither far away nor larger than the picture, nor leaves it."""
 
 
 def explore(key: Sequence[int], arenas: int, before: int, after: int) -> Steps:
@@ -79,7 +79,7 @@ def ball_windows(steps: Steps, seen: int, ahead: int, most: int) -> Steps:
     """Windows [B, seen + ahead, ...] with the ball in the last picture seen and all that follow.
 
     `steps` are [N, arenas, ...]. At most `most` windows, spread evenly; first comes that with
-    the clearest ball at its end. Raises ValueError if there is none.
+    the clearest ball. Raises ValueError if there is none.
     """
     length = seen + ahead
     pixels = steps[f"log_{BALL}_pixels"]
@@ -89,9 +89,10 @@ def ball_windows(steps: Steps, seen: int, ahead: int, most: int) -> Steps:
         raise ValueError(f"the ball is nowhere to be seen for {ahead + 1} steps in a row")
     chosen = np.linspace(0, len(start) - 1, min(most, len(start))).astype(int)
     arena, start = arena[chosen], start[chosen]
-    clearest = int(np.abs(pixels[start + length - 1, arena] - CLEAR_PIXELS).argmin())
-    arena, start = np.roll(arena, -clearest), np.roll(start, -clearest)
     at = start[:, None] + np.arange(length)
+    shown = pixels[at, arena[:, None]][:, seen:]
+    clearest = int(np.abs(shown - CLEAR_PIXELS).max(1).argmin())
+    arena, at = np.roll(arena, -clearest), np.roll(at, -clearest, axis=0)
     windows = {name: values[at, arena[:, None]] for name, values in steps.items()}
     windows["is_first"][:, 0] = True
     return windows

@@ -52,7 +52,7 @@ def test_the_ball_appears_for_all_arenas_at_once():
 def test_windows_show_the_ball_where_it_is_to_be_predicted():
     pixels = np.zeros((12, 2), int)
     pixels[3:8, 0] = stream.FEWEST_PIXELS  # windows of 2 + 3 steps may begin at 2, 3
-    pixels[5:9, 1] = (99, 99, 99, 59)  # and at 4
+    pixels[5:9, 1] = (6, 59, 60, 61)  # and at 4
     steps = {
         "time": np.arange(12)[:, None] + [0, 100],
         "log_magenta_pixels": pixels,
@@ -84,7 +84,7 @@ def test_both_branches_begin_alike_and_differ_in_replay_only(trial, replay):
     uniform, curious = trial.branches["uniform"], trial.branches["curious"]
     assert uniform.errors[0] == curious.errors[0]
     assert uniform.errors[1:] != curious.errors[1:]
-    assert len(uniform.errors) == len(uniform.last_pictures) == 1 + 2
+    assert len(uniform.errors) == len(uniform.pictures) == 1 + 2
     assert len(uniform.shares) == QUICK.updates
     assert np.mean(curious.shares) > np.mean(uniform.shares)
     held = {name: stored.newest(load.load_run(replay / name)) for name in trial.branches}
