@@ -105,6 +105,6 @@ def _how(plan: Plan) -> str:
         "actions alone; the error is the mean squared difference on the pixels of the real ball, "
         "every picture counting alike.",
         f"Modelled: at most {verdict.MODELLED:.0%} of the error that the shared model had when the "
-        "ball appeared is left. This was decided before any result was known.",
+        "ball appeared is left. This was decided before it was known who wins.",
     )
     return "".join(f"<p>{escape(each)}</p>" for each in said)
