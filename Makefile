@@ -5,7 +5,7 @@ RUN := .venv/bin/
 .PHONY: demo test lint format types bench clean
 
 demo: .venv/ready
-	$(RUN)python examples/own_agent.py
+	$(RUN)curious demo
 
 test: .venv/ready
 	$(RUN)pytest --numprocesses auto --dist worksteal

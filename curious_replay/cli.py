@@ -19,6 +19,7 @@ COMMANDS = {
     "train": ("train", "train an agent, or go on with a run"),
     "eval": ("evaluate", "play episodes with the agent of a run"),
     "report": ("report", "compare runs on one page"),
+    "demo": ("demo", "see within minutes what curious replay does"),
     "envs": ("envs", "list the environments, or film one"),
     "doctor": ("diagnose", "report what this machine has and what is missing"),
 }

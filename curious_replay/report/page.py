@@ -13,7 +13,7 @@ from curious_replay.analysis import chart
 from curious_replay.analysis.load import Run, Runs, group
 from curious_replay.report.across import across
 from curious_replay.report.explorer import explorer
-from curious_replay.report.parts import Figure, Section
+from curious_replay.report.parts import Section
 from curious_replay.report.sections import section
 from curious_replay.report.tables import Table
 
@@ -68,20 +68,30 @@ def report(found: Runs, *, by: Sequence[str] = ("replay",), baseline: str = "uni
     body.append('<section id="runs"><h2>Runs</h2>' + runs_table.html() + "</section>")
     links = [f'<li><a href="#part-{i}">{escape(s.title)}</a></li>' for i, s in enumerate(made)]
     finished = sum(run.finished for run in found.runs)
-    script = _file("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    html = _fill(
-        _file("template.html"),
-        title="Curious Replay: report",
-        policy="default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'",
-        subtitle=f"Runs: {len(found.runs)}, finished: {finished}, "
+    html = assemble(
+        "Curious Replay: report",
+        f"Runs: {len(found.runs)}, finished: {finished}, "
         f"folders that cannot be read: {len(found.broken)}",
-        contents="".join([*links, '<li><a href="#runs">Runs</a></li>']),
-        body="\n".join(body),
-        script=script,
+        "".join([*links, '<li><a href="#runs">Runs</a></li>']),
+        "\n".join(body),
     )
     return Report(html, made, tables)
+
+
+def assemble(title: str, subtitle: str, contents: str, body: str) -> str:
+    """A page of its own around HTML: `contents` are list items, `body` sections."""
+    script = _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _fill(
+        _file("template.html"),
+        title=title,
+        policy="default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'",
+        subtitle=subtitle,
+        contents=contents,
+        body=body,
+        script=script,
+    )
 
 
 def _methods(runs: Sequence[Run], by: Sequence[str]) -> dict[str, list[Run]]:
@@ -98,7 +108,7 @@ def _section(part: Section, number: int) -> str:
     html += [f'<p class="verdict">{escape(verdict)}</p>' for verdict in part.verdicts]
     if not part.tables:
         html.append("<p>These runs have recorded nothing to compare yet.</p>")
-    figures = [_figure(each, f"{number}-{i}") for i, each in enumerate(part.figures)]
+    figures = [figure_html(each.chart, f"{number}-{i}") for i, each in enumerate(part.figures)]
     lead = 1 if part.verdicts else 0  # the figure that goes with the verdict
     html += [*figures[:lead], *(table.html() for table in part.tables), *figures[lead:]]
     for position, (method, runs) in enumerate(part.methods.items()):
@@ -121,6 +131,11 @@ def _last_film(method: str, runs: Sequence[Run]) -> str:
 
 def _film(path: Path, method: str) -> str:
     caption = f"{method}: what happened, what the model dreamt, the difference ({path.name})."
+    return film_html(path, caption)
+
+
+def film_html(path: Path, caption: str) -> str:
+    """A film inside the page, named only if it is too large for it."""
     if path.stat().st_size > FILM_BYTES:
         return f"<p>{escape(caption)} It is too large for this page.</p>"
     data = base64.b64encode(path.read_bytes()).decode()
@@ -132,9 +147,9 @@ def _film(path: Path, method: str) -> str:
     return f"<figure>{shown}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _figure(figure: Figure, prefix: str) -> str:
+def figure_html(drawn: chart.Chart, prefix: str) -> str:
     """A chart inside the page: its text takes the page's colour, its names are its own."""
-    svg = figure.chart.svg()
+    svg = drawn.svg()
     svg = svg[svg.index("<svg") :].replace(chart.INK, "currentColor")
     seen: dict[str, int] = {}
 
@@ -147,8 +162,8 @@ def _figure(figure: Figure, prefix: str) -> str:
     svg = re.sub(r'\bid="([^"]*)"', named, svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\1f{prefix}-", svg)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    caption = escape(figure.chart.caption)
-    wide = figure.chart.figure.get_figwidth() * 72
+    caption = escape(drawn.caption)
+    wide = drawn.figure.get_figwidth() * 72
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
     opening = f'<svg role="img" aria-label="{caption}" style="--wide:{wide:.0f}" '

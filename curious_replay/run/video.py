@@ -1,6 +1,6 @@
 """Pictures for people: what an agent saw and did, and what its model thought would happen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -16,7 +16,6 @@ INK: Color = (236, 236, 236)
 FAINT: Color = (150, 152, 158)
 SEEN: Color = (86, 196, 140)
 UNSEEN: Color = (255, 159, 67)
-ROWS = ("truth", "model", "error")
 
 
 def open_loop_film(truth: Array, model: Array, context: int) -> Array:
@@ -26,19 +25,33 @@ def open_loop_film(truth: Array, model: Array, context: int) -> Array:
     knows of the others only the actions. Returns uint8 [T, H, W, 3] with one column for each of the
     B sequences and three rows: truth, model, error (the absolute difference: black is right).
     """
-    _check_pair(truth, model, context)
-    batch, length, height, width, _ = truth.shape
-    zoom = max(1, -(-TILE // min(height, width)))
+    _check_alike({"truth": truth, "model": model}, context)
     error = np.maximum(truth, model) - np.minimum(truth, model)
-    rows = np.stack([truth, model, error], axis=2)  # [B, T, 3, h, w, 3]
-    canvas = _Canvas(batch, height * zoom, width * zoom)
+    return _film_of({"truth": truth, "model": model, "error": error}, {"model"}, context)
+
+
+def dreams_film(truth: Array, models: Mapping[str, Array], context: int) -> Array:
+    """Show what happened above what each of several models predicted, a row for each.
+
+    As `open_loop_film`, but for the error, which would double the rows.
+    """
+    rows = {"truth": truth, **models}
+    _check_alike(rows, context)
+    return _film_of(rows, set(models), context)
+
+
+def _film_of(rows: Mapping[str, Array], models: Collection[str], context: int) -> Array:
+    """A film uint8 [T, H, W, 3] of named rows, uint8 [B, T, h, w, 3] each; `models` dream."""
+    batch, length, height, width, _ = next(iter(rows.values())).shape
+    zoom = max(1, -(-TILE // min(height, width)))
+    canvas = _Canvas(list(rows), models, batch, height * zoom, width * zoom)
     film = np.empty((length, canvas.height, canvas.width, 3), np.uint8)
     for step in range(length):
         film[step] = canvas.draw(step, length, context)
-        for column in range(batch):
-            for row in range(len(ROWS)):
+        for row, pictures in enumerate(rows.values()):
+            for column in range(batch):
                 x, y = canvas.corner(column, row)
-                tile = _enlarge(rows[column, step, row], zoom)
+                tile = _enlarge(pictures[column, step], zoom)
                 film[step, y : y + tile.shape[0], x : x + tile.shape[1]] = tile
     return film
 
@@ -78,12 +91,20 @@ def _captioned(
 class _Canvas:
     """The paper that the tiles of an open-loop film lie on: labels, borders, and a time line."""
 
-    def __init__(self, batch: int, tile_height: int, tile_width: int) -> None:
+    def __init__(
+        self,
+        rows: Sequence[str],
+        models: Collection[str],
+        batch: int,
+        tile_height: int,
+        tile_width: int,
+    ) -> None:
+        self.rows, self.models = rows, models
         self.batch, self.tile_height, self.tile_width = batch, tile_height, tile_width
         self.left, self.top, self.bottom = 60, 34, 26
         # One narrow column still leaves room for the caption.
         self.width = _even(max(self.left + batch * (tile_width + MARGIN), 360))
-        self.height = _even(self.top + len(ROWS) * (tile_height + MARGIN) + self.bottom)
+        self.height = _even(self.top + len(rows) * (tile_height + MARGIN) + self.bottom)
 
     def corner(self, column: int, row: int) -> tuple[int, int]:
         """Return x and y of the upper left corner of a tile."""
@@ -96,14 +117,14 @@ class _Canvas:
         draw = ImageDraw.Draw(sheet)
         color = SEEN if step < context else UNSEEN
         self._draw_head(draw, step, length, context, color)
-        for row, name in enumerate(ROWS):
+        for row, name in enumerate(self.rows):
             _, y = self.corner(0, row)
             middle = (self.left - MARGIN, y + self.tile_height // 2)
             draw.text(middle, name, INK, _font(15), anchor="rm")
-        for column in range(self.batch):
-            x, y = self.corner(column, ROWS.index("model"))
-            box = (x - BORDER, y - BORDER, x + self.tile_width + 1, y + self.tile_height + 1)
-            draw.rectangle(box, outline=color, width=BORDER)
+            for column in range(self.batch if name in self.models else 0):
+                x, y = self.corner(column, row)
+                box = (x - BORDER, y - BORDER, x + self.tile_width + 1, y + self.tile_height + 1)
+                draw.rectangle(box, outline=color, width=BORDER)
         self._draw_time(draw, step, length, context)
         return np.asarray(sheet)
 
@@ -131,13 +152,14 @@ class _Canvas:
             draw.rectangle((border, y - 3, now, y + 3), fill=UNSEEN)
 
 
-def _check_pair(truth: Array, model: Array, context: int) -> None:
-    for name, pictures in (("truth", truth), ("model", model)):
+def _check_alike(rows: Mapping[str, Array], context: int) -> None:
+    truth = rows["truth"]
+    for name, pictures in rows.items():
         if pictures.dtype != np.uint8 or pictures.ndim != 5 or pictures.shape[-1] != 3:
             found = f"{pictures.dtype} {list(pictures.shape)}"
             raise ValueError(f"{name} must be uint8 [batch, time, height, width, 3], got {found}")
-    if truth.shape != model.shape:
-        raise ValueError(f"truth {truth.shape} and model {model.shape} must have one shape")
+        if truth.shape != pictures.shape:
+            raise ValueError(f"truth {truth.shape} and {name} {pictures.shape} must have one shape")
     if not 0 <= context <= truth.shape[1]:
         raise ValueError(f"context must be between 0 and {truth.shape[1]} steps, got {context}")
 

@@ -6,7 +6,7 @@ import pytest
 
 from curious_replay.run import encode
 from curious_replay.run.encode import EncodeError, why_no_mp4, write_film
-from curious_replay.run.video import SEEN, UNSEEN, episode_film, open_loop_film
+from curious_replay.run.video import SEEN, UNSEEN, dreams_film, episode_film, open_loop_film
 
 RNG = np.random.default_rng(0)
 
@@ -35,6 +35,20 @@ def test_open_loop_film_has_truth_model_and_error_in_rows_and_sequences_in_colum
             for row, expected in enumerate(rows):
                 found = tile(film[step], column, row, zoom=4)
                 assert np.array_equal(found, expected[column, step])
+
+
+def test_dreams_of_several_models_lie_below_the_truth():
+    truth, models = (
+        noise(2, 3, 32, 32, 3),
+        {"one": noise(2, 3, 32, 32, 3), "two": noise(2, 3, 32, 32, 3)},
+    )
+    film = dreams_film(truth, models, context=1)
+    for row, expected in enumerate((truth, *models.values())):
+        assert np.array_equal(tile(film[2], 1, row, zoom=4), expected[1, 2])
+        border = tuple(film[2][34 + 136 * row - 1, 60 + 64])
+        assert (border == UNSEEN) == (row > 0), "models dream, the truth does not"
+    with pytest.raises(ValueError, match="truth .* and two .* must have one shape"):
+        dreams_film(truth, {**models, "two": truth[:1]}, context=1)
 
 
 @pytest.mark.parametrize("context", [0, 2, 5])
