@@ -47,7 +47,7 @@ def test_dreams_of_several_models_lie_below_the_truth():
         assert np.array_equal(tile(film[2], 1, row, zoom=4), expected[1, 2])
         border = tuple(film[2][34 + 136 * row - 1, 60 + 64])
         assert (border == UNSEEN) == (row > 0), "models dream, the truth does not"
-    with pytest.raises(ValueError, match="truth .* and two .* must have one shape"):
+    with pytest.raises(ValueError, match=r"truth .* and two .* must have one shape"):
         dreams_film(truth, {**models, "two": truth[:1]}, context=1)
 
 
