@@ -179,7 +179,8 @@ VALUES = {
     "--agent.teacher-fraction": "0.2",
     "--agent.shift": "0.5",
 }
-CHOICE = "--agent dreamerpro --scale debug --env toy/count --replay td+adversarial".split()
+CHOICE = ["--agent", "dreamerpro", "--env", "toy/count", "--replay", "td+adversarial"]
+CHOICE += ["--scale", "debug"]
 
 
 def test_help_shows_exactly_these_options(capsys, monkeypatch):
