@@ -104,7 +104,6 @@ DREAMER_V2_BOUNDS = {
 }
 DREAMER_PRO_BOUNDS = {
     **DREAMER_V2_BOUNDS,
-    "imagination": (1, 1000),
     "prototypes": (2, 1_000_000),
     "prototype_size": (2, 100_000),
     "frozen_updates": (0, None),

@@ -220,7 +220,7 @@ def test_every_option_changes_what_it_says_and_what_is_learned(name, plain, tmp_
     ("group", "name", "value", "message"),
     [
         ("agent", "prototypes", 1, "--agent.prototypes must be from 2"),
-        ("agent", "imagination", 0, "--agent.imagination must be from 1 to 1000, got 0"),
+        ("agent", "imagination", 1, "--agent.imagination must be from 2 to 1000, got 1"),
         ("agent", "teacher_fraction", 1.5, "--agent.teacher-fraction must be from 0 to 1"),
         ("agent", "size", "S", "--agent.size must be 'D' or 'G'"),
         ("agent", "sinkhorn_eps", 0.0, "--agent.sinkhorn-eps must be from"),
