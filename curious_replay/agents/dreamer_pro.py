@@ -86,10 +86,12 @@ class DreamerPro(DreamerV2):
             belief = model.follow(replayed, embedding, noise)
             heads = model.likelihood_losses(replayed, belief)
             kl, kl_loss = model.kl_loss(belief)
-            taught = self.teacher(replayed.image, replayed.vector)
+            of_teacher = self.teacher.embed(replayed.image, replayed.vector)
+        # Scores are divided by small numbers: half precision would not do.
+        taught = self.teacher.project(exact(of_teacher))
         seen = model.project_seen(exact(embedding))
         felt = model.project_felt(belief.states.feature)
-        swav, temporal = self.prototype_losses(seen, felt, exact(taught))
+        swav, temporal = self.prototype_losses(seen, felt, taught)
         norm = config.norm_scale * (off_unit_length(seen) + off_unit_length(felt))
         heads["reward"] = config.reward_scale * heads["reward"]
 
@@ -165,11 +167,15 @@ class Teacher(nn.Module):
         )
 
     @torch.no_grad()
-    def forward(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
-        """Points [..., P] of images [..., H, W, 3] and, if observed, vectors [..., V]."""
+    def embed(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
+        """What is seen, as one vector, as `WorldModel.embed` makes it."""
         copies = dict(self.copies.items())
-        embedding = embed(image, vector, copies["encoder"], copies.get("vector_encoder"))
-        points: Tensor = copies["project_seen"](embedding)
+        return embed(image, vector, copies["encoder"], copies.get("vector_encoder"))
+
+    @torch.no_grad()
+    def project(self, embedding: Tensor) -> Tensor:
+        """Points [..., P] of what was embedded, [..., E]."""
+        points: Tensor = self.copies["project_seen"](embedding)
         return points
 
     def follow(self, model: ProModel) -> None:

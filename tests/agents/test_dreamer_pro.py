@@ -439,10 +439,11 @@ def test_losses_fall_below_those_of_knowing_nothing():
 
 def test_half_precision_keeps_prototypes_exact():
     """Scores are divided by a small number: rounding them to 8 bits would drown the targets."""
-    agent = make(precision="bfloat16")
-    types = []
+    agent, caught = make(precision="bfloat16"), []
     agent.prototype_losses = lambda *points: (
-        types.extend(p.dtype for p in points) or DreamerPro.prototype_losses(agent, *points)
+        caught.extend(points) or DreamerPro.prototype_losses(agent, *points)
     )
     assert np.isfinite(agent.update(batch_of()).signals["model"][:, 1:]).all()
-    assert types == [torch.float32] * 3
+    for points in caught:
+        assert points.dtype == torch.float32
+        assert not torch.equal(points, points.bfloat16().float())  # not rounded on the way

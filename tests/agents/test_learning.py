@@ -89,7 +89,7 @@ def misses(agent, batch, context):
     a prediction can cost that is the same for all images: the entropy of their mean target.
     """
     replayed, model = agent.load(batch), agent.model
-    taught = model.prototypes(agent.teacher(replayed.image, None))
+    taught = model.prototypes(agent.teacher.project(agent.teacher.embed(replayed.image, None)))
     targets = assign(taught.flatten(0, 1), agent.config.sinkhorn_eps).view_as(taught)
     states = model.believe(replayed, None).states
     state = State(states.deter[context - 1], states.stoch[context - 1])
