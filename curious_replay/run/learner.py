@@ -6,7 +6,7 @@ depend on which of the two is faster. The batch that is next is part of a checkp
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ import numpy as np
 
 from curious_replay.agents.interface import Agent, NonFiniteError
 from curious_replay.replay import Batch, ReplayBuffer
+
+Array = np.ndarray
 
 
 class TrainingFailedError(RuntimeError):
@@ -66,7 +68,10 @@ class Learner:
         skip_nonfinite: bool,
         nonfinite_limit: int,
         folder: Path,
+        replayed: Callable[[Array], None],
     ) -> None:
+        self.replayed = replayed
+        """Is told the ids [B, T] of each batch that was learned from."""
         self.agent, self.replay, self.batch_size = agent, replay, batch_size
         self.skip_nonfinite, self.nonfinite_limit = skip_nonfinite, nonfinite_limit
         self.folder = folder
@@ -90,6 +95,7 @@ class Learner:
             self.next = draw.result()
         if feedback is not None:
             self.replay.update(batch.ids, feedback.signals)
+            self.replayed(batch.ids)
             self.averages.add(feedback.metrics)
             self.updates += 1
             self._skipped_in_a_row = 0

@@ -90,7 +90,7 @@ def test_forward_windows_begin_before_the_drawn_step_and_end_with_the_episode():
     drawable = np.flatnonzero(buffer.priorities(np.arange(12)) > 0)
     slots, _, _ = buffer.windows.find(np.arange(12))
     assert drawable.tolist() == list(range(1, 12))
-    _, starts = buffer.windows.around(slots[1:])
+    _, starts, _ = buffer.windows.around(slots[1:])
     assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]
 
 
@@ -227,7 +227,7 @@ def test_an_interrupted_buffer_is_right_or_refuses_to_go_on(num_envs):
         assert buffer.visits(ids).sum() in (8, 7, 6, 5, 4)  # of two windows, which may overlap
         right += 1
     assert right > 200
-    assert refused > 5
+    assert refused > 2
 
 
 def test_mixture_draws_its_fraction_from_the_second_rule():
