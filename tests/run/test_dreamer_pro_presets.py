@@ -25,6 +25,7 @@ BOTH = {
     "env.num_envs": 1,
     "env.image_size": 64,
     "replay.capacity": 2_000_000,
+    "replay.clear_at_change": 0,
     "replay.window": "first",
     "replay.cross_episodes": False,
     "replay.c": 1e4,
