@@ -134,13 +134,18 @@ class Windows:
         """Return the slots of `ids` [N], how many are STALE, and where one was never given out."""
         return _find(ids, self.clock, self._shape)
 
-    def around(self, slots: Ints) -> tuple[Ints, Ints]:
-        """Return environments [B] and first times [B] of the windows of drawn `slots` [B]."""
-        return _around(slots, self.clock, self.ends, self._shape)
+    def around(self, slots: Ints, length: int) -> tuple[Ints, Ints]:
+        """Return environments [B] and first times [B] of the windows of drawn `slots` [B].
 
-    def ids(self, envs: Ints, starts: Ints) -> Ints:
+        Windows may be shorter than those that decide what can be drawn.
+        """
+        shape = self._shape.copy()
+        shape[1] = length
+        return _around(slots, self.clock, self.ends, shape)
+
+    def ids(self, envs: Ints, starts: Ints, length: int) -> Ints:
         """Return the ids [B, length] of windows."""
-        times = starts[:, None] + np.arange(self.length)
+        times = starts[:, None] + np.arange(length)
         return times * self.num_envs + envs[:, None]
 
     def ids_of_all(self) -> Ints:
@@ -247,7 +252,7 @@ def _around(slots: Ints, clock: Ints, ends: Flags, shape: Ints) -> tuple[Ints, I
     for i in range(len(slots)):
         env, place = divmod(slots[i], stripe)
         t = oldest[env] + (place - oldest[env]) % stripe
-        start = t - length + 1 if last else t - 1
+        start = t - length + 1 if last else t - min(1, length - 1)
         if not last and not cross:
             for later in range(t, start + length - 1):
                 if ends[env * stripe + later % stripe]:

@@ -22,11 +22,16 @@ def log_mix_uniform(logits: Tensor, share: float) -> Tensor:
     return mix_uniform(logits, share).log()
 
 
-def draw_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
-    """One-hot [..., K], drawn by inverting the distribution at `uniform` [...] in [0, 1)."""
+def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """Classes int64 [...], drawn by inverting the distribution [..., K] at `uniform` [...]."""
     below = probabilities.detach().cumsum(-1) <= uniform.unsqueeze(-1)
     # Rounding may leave the last sum below 1: then the draw is the last class, not one beyond.
-    index = below[..., :-1].sum(-1, keepdim=True)
+    return below[..., :-1].sum(-1)
+
+
+def draw_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """One-hot [..., K], drawn by inverting the distribution at `uniform` [...] in [0, 1)."""
+    index = draw(probabilities, uniform).unsqueeze(-1)
     return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
 
 
