@@ -1,6 +1,6 @@
 """What agents hand to the host after an update, and what they refuse to hand on."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -9,34 +9,13 @@ from torch import Tensor
 from curious_replay.agents.interface import Feedback, NonFiniteError
 
 
-class Signals(Mapping[str, np.ndarray]):
-    """Signals on the host, float32 [B, T]; of tensors [T, B], or of functions that make one.
-
-    What a function stands for is only computed when it is read: a rule reads one of them at most.
-    """
-
-    def __init__(self, signals: Mapping[str, Tensor | Callable[[], Tensor]]) -> None:
-        self._signals = dict(signals)
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        signal = self._signals[name]
-        if callable(signal):
-            signal = self._signals[name] = signal()
-        return to_numpy(signal.T)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._signals)
-
-    def __len__(self) -> int:
-        return len(self._signals)
-
-
-def make_feedback(
-    signals: Mapping[str, Tensor | Callable[[], Tensor]], metrics: Mapping[str, Tensor]
-) -> Feedback:
+def make_feedback(signals: Mapping[str, Tensor], metrics: Mapping[str, Tensor]) -> Feedback:
     """Bring signals [T, B] and metrics to the host, as [B, T] and numbers."""
     values = torch.stack([*metrics.values()]).tolist()
-    return Feedback(Signals(signals), dict(zip(metrics, values, strict=True)))
+    return Feedback(
+        {name: to_numpy(signal.T) for name, signal in signals.items()},
+        dict(zip(metrics, values, strict=True)),
+    )
 
 
 def check_finite(where: str, terms: dict[str, Tensor]) -> None:

@@ -13,7 +13,7 @@ own asks for these as `streams`; their steps are in the batch too, as "stream/im
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +52,7 @@ class Stream:
 class Feedback:
     """What an update has to say: per step to replay, and in sum to a log."""
 
-    signals: Arrays
+    signals: dict[str, np.ndarray]
     """float32 [B, T] each; NaN where a signal is not defined, as "td" on the first step. Empty if
     nothing that is predicted was learned from the batch: then it counts as no visit either."""
     metrics: dict[str, float]
@@ -72,6 +72,9 @@ class Agent(nn.Module, ABC):
     All of its state is in its parameters and buffers, its `optimisers` and its random `generator`;
     `tensors` and `load_tensors` move all three.
     """
+
+    unread: Collection[str] = ()
+    """Signals that nobody reads, which may therefore be left out. They decide nothing else."""
 
     def __init__(self, spaces: Spaces, seed: int, device: str) -> None:
         super().__init__()

@@ -7,8 +7,7 @@ Each part learns from windows of its own, and the later ones begin when the earl
 something.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +28,6 @@ from curious_replay.agents.iris_config import SIZES, IrisConfig, Size
 from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
 
 Metrics = dict[str, Tensor]
-Reports = dict[str, Tensor | Callable[[], Tensor]]
 FRAMES, STARTS = "frames", "starts"  # streams beside the batch, which is the world model's
 
 
@@ -100,7 +98,7 @@ class Iris(Agent):
         reward = self._load(batch["reward"])
         check_finite("model", {"reward": reward})
         metrics = self.learn_to_see(self._pictures(batch[f"{FRAMES}/image"]).flatten(0, 1))
-        signals: Reports = {}
+        signals: dict[str, Tensor] = {}
         if self.updates >= self.config.model_after:
             signals, more = self.study(batch, reward)
             metrics |= more
@@ -123,7 +121,7 @@ class Iris(Agent):
         used = torch.tensor(float(len(seen.tokens.unique())))
         return {**self._fit("tokenizer", losses), "tokenizer/codes_used": used}
 
-    def study(self, batch: Arrays, reward: Tensor) -> tuple[Reports, Metrics]:
+    def study(self, batch: Arrays, reward: Tensor) -> tuple[dict[str, Tensor], Metrics]:
         """Let the world model predict windows [B, T]; returns signals [T, B] and metrics."""
         config = self.config
         if reward.shape[1] > config.context:
@@ -144,12 +142,12 @@ class Iris(Agent):
         check_finite("model", {"gradient": norm})
         likelihood, kl = costs.reward + costs.end, costs.tokens
         signals = {"model": likelihood + kl, "likelihood": likelihood, "kl": kl}
-        # Pictures have to be drawn for the critic, so its error is only found out if it is wanted.
-        td = partial(self._td_error, tokens, reward, is_first, terminal)
+        signals = {name: signal.detach().T for name, signal in signals.items()}
+        if "td" not in self.unread:  # pictures have to be drawn for it
+            signals["td"] = self._td_error(tokens, reward, is_first, terminal)
         metrics = {f"model/{name}": cost.mean() for name, cost in costs._asdict().items()}
         metrics |= {"model/loss": loss, "model/gradient": norm}
-        metrics = {name: value.detach() for name, value in metrics.items()}
-        return {**{name: signal.detach().T for name, signal in signals.items()}, "td": td}, metrics
+        return signals, {name: value.detach() for name, value in metrics.items()}
 
     @torch.no_grad()
     def _td_error(

@@ -70,6 +70,7 @@ class Learner:
     ) -> None:
         self.agent, self.replay = agent, replay
         self.batch = Stream(batch_size, batch_length)
+        agent.unread = {"model", "likelihood", "kl", "td"}.difference(replay.sampler.signals)
         self.skip_nonfinite, self.nonfinite_limit = skip_nonfinite, nonfinite_limit
         self.folder = folder
         self.averages = Averages()

@@ -254,7 +254,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
         toy = kind.startswith("toy/")
         agent = {
             "size": "micro" if toy else "nano",
-            "context": 8 if toy else 10,
+            "context": 8 if toy else 10,  # the steps of a window
             "frames": 16 if toy else 32,
             "starts": 16,
             "burn_in": 1 if toy else 5,
@@ -268,8 +268,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
             "discount": 0.95 if toy else 0.99,
             "entropy": 1e-2 if toy else 1e-3,
         }
-        windows, length = 8, agent["context"]
-        every = 2 if toy else 4
+        windows, length, every = (8, 8, 2) if toy else (8, 10, 4)
         dreamer = _dreamer_v3(kind, choice)
         return {
             **dreamer,
