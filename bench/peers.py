@@ -153,31 +153,37 @@ class Stream:
         self.images = rng.integers(0, 256, (64, 64, 64, 3), np.uint8)
         self.action = rng.random(ACTIONS, np.float32)
         self.losses = rng.random((WINDOWS, LENGTH), np.float32) * 300
+        starts = rng.integers(0, steps - LENGTH, (1000, WINDOWS, 1))
+        self._windows = itertools.cycle(starts + np.arange(LENGTH))
 
     def cycle(self, make: Callable[[Array], Step]) -> Iterator[Step]:
         """Return steps without end, made once from each image: making them is not timed."""
         return itertools.cycle([make(image) for image in self.images])
 
     def windows(self) -> Array:
-        """Return indices [16, 64] of random windows."""
-        starts = self.rng.integers(0, self.steps - LENGTH, WINDOWS)
-        windows: Array = starts[:, None] + np.arange(LENGTH)
-        return windows
+        """Return indices [16, 64] of the next random windows: drawing them is not timed."""
+        return next(self._windows)
 
 
 class CopyLimit:
-    """No buffer at all: NumPy copies windows of images out of one array."""
+    """No buffer at all: NumPy copies the same fields of windows out of plain arrays."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._frames = np.empty((stream.steps, 64, 64, 3), np.uint8)
+        one = {"image": stream.images[0], "action": stream.action}
+        one |= {name: flag[0] for name, flag in FLAGS.items()}
+        self._fields = {
+            name: np.zeros((stream.steps, *np.shape(value)), value.dtype)
+            for name, value in one.items()
+        }
         for start in range(0, stream.steps, len(stream.images)):
-            part = self._frames[start : start + len(stream.images)]
+            part = self._fields["image"][start : start + len(stream.images)]
             part[:] = stream.images[: len(part)]
 
     def sample(self) -> object:
-        """Copy 16 windows of 64 images."""
-        return self._frames[self._stream.windows()]
+        """Copy 16 windows of 64 steps."""
+        windows = self._stream.windows()
+        return {name: field[windows] for name, field in self._fields.items()}
 
 
 class CuriousBuffer:

@@ -146,8 +146,7 @@ class ReplayBuffer:
             else:
                 storage.write(env, ids[env] // self.num_envs, arrays, None)
             # Until here nothing counts: after an interruption the next step is written over it.
-            first, last = storage.layout.flags
-            new = self.windows.push(env, arrays[first], arrays[last])
+            new = self.windows.push(env)
             if self.windows.full:
                 self._settle()
             return new
@@ -159,14 +158,17 @@ class ReplayBuffer:
                 "this buffer was interrupted (by a signal or an error) while it changed, and may "
                 "be inconsistent: load the last save"
             )
+        if not self.windows.waiting or self.storage is None:
+            return
         self._torn = True
-        change = self.windows.advance()
-        if change is not None:
-            self.counts.added += len(change.slots)
-            self.sampler.add(change)
-            for time, env in map(divmod, change.unmarked.tolist(), repeat(self.num_envs)):
-                if self.storage is not None and time >= self.windows.oldest[env]:
-                    self.storage.mark(self.storage.layout.flags[0], env, time)
+        storage = self.storage
+        envs, times = self.windows.new_steps()
+        change = self.windows.advance(envs, *storage.flags(envs, times))
+        self.counts.added += len(change.slots)
+        self.sampler.add(change)
+        for time, env in map(divmod, change.unmarked.tolist(), repeat(self.num_envs)):
+            if time >= self.windows.oldest[env]:
+                storage.mark(storage.layout.flags[0], env, time)
         self._torn = False
 
     def sample(self, batch_size: int, length: int | None = None) -> Batch:
@@ -188,15 +190,13 @@ class ReplayBuffer:
                     f"steps{inside}; {len(self)} steps are stored in all. See `ready`."
                 )
             slots, probabilities = self.sampler.draw(batch_size, self.rng)
-            envs, starts = self.windows.around(slots, length)
-            fields = {
-                field.name: self.storage.gather(position, envs, starts, length)
-                for position, field in enumerate(self.storage.layout.fields)
-                if not field.is_log
-            }
+            envs, starts, ids = self.windows.around(slots, length)
+            names, positions = self.storage.layout.in_batches
+            arrays = self.storage.gather(positions, envs, starts, length)
+            fields = dict(zip(names, arrays, strict=True))
             fields["is_first"][:, 0] = True  # no state from before the window is known
             self.counts.sampled += batch_size
-            return Batch(nest(fields), self.windows.ids(envs, starts, length), probabilities)
+            return Batch(nest(fields), ids, probabilities)
 
     def update(self, ids: npt.ArrayLike, signals: Mapping[str, npt.ArrayLike]) -> None:
         """Tell how the agent did on steps it was trained on: each counts as one visit.
@@ -272,7 +272,7 @@ class ReplayBuffer:
                 raise KeyError(f"steps that are no longer stored cannot be read: ids {missing} ...")
             position = self.storage.layout.find(field)
             times, envs = np.divmod(np.asarray(ids, np.int64).reshape(-1), self.num_envs)
-            rows = self.storage.gather(position, envs, times, 1)
+            (rows,) = self.storage.gather([position], envs, times, 1)
             return rows.reshape(*np.shape(ids), *rows.shape[2:])
 
     def clear(self) -> None:

@@ -44,6 +44,8 @@ class Layout:
         self._names = frozenset(field.name for field in fields)
         self._wanted: dict[tuple[int, ...], list[tuple[str, np.dtype[Any], Any]]] = {}
         self.flags = (self.find("is_first"), self.find("is_last"))
+        shown = [i for i, field in enumerate(fields) if not field.is_log]
+        self.in_batches = [fields[i].name for i in shown], shown  # names and positions
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array], leading: tuple[int, ...]) -> "Layout":

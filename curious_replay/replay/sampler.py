@@ -69,14 +69,21 @@ class Priorities:
             )
         return new, signals[name] if name else new
 
-    def update(self, slots: Ints, new: Floats, signal: Floats) -> int:
+    def update(
+        self, slots: Ints, new: Floats, signal: Floats, all_visits: Visits, visits: Visits
+    ) -> int:
         """Give steps [N] the priorities that `judge` returned; returns how many were refused.
+
+        In `all_visits` [slots] the steps, which had `visits` [N], get one more.
 
         A priority that is negative, too large or not finite, or whose signal is not finite, leaves
         the old one as it is.
         """
         tree = self.tree
-        return _store(self.values, slots, new, signal, tree.leaves, tree.table, tree.capacity)
+        return _store(
+            self.values, all_visits, slots, visits, new, signal,
+            tree.leaves, tree.table, tree.capacity,
+        )  # fmt: skip
 
     def _above_minimum(self, signal: Floats) -> Floats:
         finite = np.isfinite(signal)
@@ -127,15 +134,16 @@ class Sampler:
 
     def judge(self, slots: Ints, signals: Mapping[str, Floats]) -> "Judgement":
         """Find out what trained steps [N] are to become, without changing anything yet."""
-        visits = self.visits[slots]
+        visits = _visits_of(self.visits, slots)
         return Judgement(slots, visits, [part.judge(visits, signals) for part in self.parts])
 
     def update(self, judgement: "Judgement") -> int:
         """Count a visit of each step and store its priorities; returns how many were refused."""
         slots, visits, priorities = judgement
-        _count_visit(self.visits, slots, visits)
-        parts = zip(self.parts, priorities, strict=True)
-        return sum(part.update(slots, new, signal) for part, (new, signal) in parts)
+        refused = 0
+        for part, (new, signal) in zip(self.parts, priorities, strict=True):
+            refused += part.update(slots, new, signal, self.visits, visits)
+        return refused
 
 
 class Judgement(NamedTuple):
@@ -189,21 +197,24 @@ def _enter(
 
 
 @compiled
-def _count_visit(visits: Visits, slots: Ints, before: Visits) -> None:
-    for i in range(len(slots)):  # a step that occurs twice has the same count before, and after
-        visits[slots[i]] = before[i] + 1
+def _visits_of(visits: Visits, slots: Ints) -> Ints:
+    found = np.empty(len(slots), np.int64)  # the kind of number that looks powers up fastest
+    for i in range(len(slots)):
+        found[i] = visits[slots[i]]
+    return found
 
 
 @compiled
 def _store(
-    values: Floats, slots: Ints, new: Floats, signal: Floats, leaves: Floats,
-    table: Floats, capacity: int,
+    values: Floats, all_visits: Visits, slots: Ints, visits: Visits, new: Floats, signal: Floats,
+    leaves: Floats, table: Floats, capacity: int,
 ) -> int:  # fmt: skip
     """Keep the new priorities [N] that are usable; returns how many were refused."""
     into_tree = np.zeros(len(slots))  # 0: cannot be drawn
     refused = 0
     for i in range(len(slots)):
         slot = slots[i]
+        all_visits[slot] = visits[i] + 1  # the same for a step that occurs twice, or in two rules
         if 0.0 <= new[i] <= MOST and np.isfinite(signal[i]):
             values[slot] = max(new[i], LEAST)
         else:

@@ -9,6 +9,7 @@ refer to it while the buffer goes on. In memory, a chunk takes over the place of
 
 import mmap
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .compiled import compiled, copy_bytes
-from .fields import Array, Field, Layout
+from .fields import Array, Layout
 from .scratch import allow_open_files
 from .sumtree import Ints
 
@@ -118,7 +119,7 @@ class Storage:
         place = chunk.number % self.places
         self._chunks[env][place] = chunk
         for i, rows in enumerate(chunk.fields):
-            self._addresses[i, env, place] = rows.__array_interface__["data"][0]
+            self._addresses[i, env, place] = _address(rows)
 
     def chunk(self, env: int, number: int) -> Chunk:
         """Return the chunk that holds, or held until it was overwritten, chunk `number`."""
@@ -145,18 +146,29 @@ class Storage:
         if self.directory is not None:
             self._touch(self._step_bytes)
 
+    def flags(self, envs: Ints, times: Ints) -> list[npt.NDArray[np.bool_]]:
+        """Return the flags is_first [N] and is_last [N] of steps."""
+        flags = self.gather(self.layout.flags, envs, times, 1)
+        return [flag[:, 0].astype(np.bool_, copy=False) for flag in flags]
+
     def mark(self, position: int, env: int, time: int) -> None:
         """Set a flag of a stored step."""
         self.chunk(env, time // self.rows).fields[position][time % self.rows] = True
 
-    def gather(self, position: int, envs: Ints, starts: Ints, length: int) -> Array:
-        """Return field `position` of windows, [B, length, ...]: a new array."""
-        field: Field = self.layout.fields[position]
-        out: Bytes = np.empty(len(envs) * length * field.nbytes, np.uint8)
-        _gather(self._addresses[position], self.rows, field.nbytes, envs, starts, length, out)
+    def gather(
+        self, positions: Sequence[int], envs: Ints, starts: Ints, length: int
+    ) -> list[Array]:
+        """Return the fields at `positions` of windows, each [B, length, ...]: new arrays."""
+        fields = [self.layout.fields[position] for position in positions]
+        out = [np.empty((len(envs), length, *field.shape), field.dtype) for field in fields]
+        # One compiled call for all fields: a call takes as long as copying a small field.
+        copies: Ints = np.array(
+            [(p, f.nbytes, _address(o)) for p, f, o in zip(positions, fields, out)]  # noqa: B905
+        )
+        _gather(self._addresses, self.rows, copies, envs, starts, length)
         if self.directory is not None:
-            self._touch(out.nbytes)
-        return out.view(field.dtype).reshape(len(envs), length, *field.shape)
+            self._touch(sum(array.nbytes for array in out))
+        return out
 
     def clear(self) -> None:
         """Drop all chunks."""
@@ -214,19 +226,27 @@ def _map_file(path: Path, size: int) -> mmap.mmap:
         os.close(descriptor)
 
 
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 @compiled
 def _gather(
-    addresses: Ints, rows: int, row_bytes: int, envs: Ints, starts: Ints, length: int, out: Bytes
+    addresses: Ints, rows: int, copies: Ints, envs: Ints, starts: Ints, length: int
 ) -> None:
-    places = addresses.shape[1]
-    target = np.uintp(out.ctypes.data)
-    for i in range(len(envs)):
-        time, left = starts[i], length
-        while left > 0:
-            number, row = divmod(time, rows)
-            count = min(left, rows - row)
-            source = addresses[envs[i], number % places] + row * row_bytes
-            copy_bytes(target, np.uintp(source), np.uintp(count * row_bytes))
-            target += np.uintp(count * row_bytes)
-            time += count
-            left -= count
+    """Copy windows; a row of `copies`: a field's position, its bytes a step, where to put them."""
+    places = addresses.shape[2]
+    for k in range(len(copies)):
+        position, row_bytes, to = copies[k]
+        target = np.uintp(to)
+        for i in range(len(envs)):
+            time, left = starts[i], length
+            while left > 0:
+                number, row = divmod(time, rows)
+                count = min(left, rows - row)
+                source = addresses[position, envs[i], number % places] + row * row_bytes
+                copy_bytes(target, np.uintp(source), np.uintp(count * row_bytes))
+                target += np.uintp(count * row_bytes)
+                time += count
+                left -= count

@@ -14,8 +14,7 @@ episode. A step can be drawn while its window is whole:
               is full, the episode's last window serves all the steps that are left in it.
 """
 
-from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +25,8 @@ from .sumtree import Ints
 Window = Literal["last", "first"]
 Flags = npt.NDArray[np.bool_]
 
-QUEUE = 64  # how many new steps may wait
+WAITING = 128  # how many new steps may wait, all environments together
 STALE = -1  # the slot of a step that was overwritten or cleared
-
-
-# New steps of some environments: these environments, their flags is_first and is_last, and of all
-# environments the ids [num_envs] of the steps that come after. A plain tuple, for speed.
-Queued = tuple[list[int], list[bool], list[bool], Ints]
 
 
 class Change:
@@ -54,7 +48,7 @@ class Change:
 class Windows:
     """Write heads, episode ends and the bookkeeping of what can be drawn.
 
-    New steps are queued and looked at together when somebody asks: that is cheaper than one by one.
+    New steps wait and are looked at together when somebody asks: that is cheaper than one by one.
     """
 
     def __init__(
@@ -68,61 +62,52 @@ class Windows:
         self.clock: Ints = np.zeros((3, num_envs), np.int64)
         self.head, self.oldest, self.episode = self.clock  # episode: where the current one began
         self.ends: Flags = np.zeros(num_envs * stripe, np.bool_)  # [slots] an episode ends here
-        self._queue: list[Queued] = []
-        self._room = -(-QUEUE // num_envs)
-        self._nothing: Queued = ([], [], [], np.arange(num_envs))
+        self.next_ids: Ints = np.arange(num_envs)  # [num_envs] of the steps that come next
         self._stride: Ints = np.full(num_envs, num_envs)
-        self._all = list(range(num_envs))
+        self.waiting = 0  # calls of `push` since the last `advance`
+        # What waits can be read until it is taken: it must not yet be overwritten.
+        self._room = min(stripe, -(-WAITING // num_envs))
 
     def __len__(self) -> int:
         return int((self.head - self.oldest).sum())
 
+    def push(self, env: int | None) -> Ints:
+        """Enter one new step of every environment, or of `env` alone; returns all ids, or its."""
+        ids = self.next_ids
+        self.waiting += 1
+        if env is None:
+            self.next_ids = ids + self._stride
+            return ids
+        after = ids.copy()
+        after[env] += self.num_envs
+        self.next_ids = after
+        new: Ints = ids[env]
+        return new
+
     @property
     def full(self) -> bool:
-        """Whether the queue should be taken before more steps are added."""
-        return len(self._queue) >= self._room
+        """Whether the new steps must be taken before more are entered."""
+        return self.waiting >= self._room
 
-    @property
-    def next_ids(self) -> Ints:
-        """The ids [num_envs] of the steps that come next."""
-        return (self._queue[-1] if self._queue else self._nothing)[3]
+    def new_steps(self) -> tuple[Ints, Ints]:
+        """Return environments [N] and times [N] of the steps entered since the last `advance`."""
+        return _new_steps(self.next_ids, self.clock, self._shape)
 
-    def push(self, env: int | None, is_first: npt.NDArray[Any], is_last: npt.NDArray[Any]) -> Ints:
-        """Queue one new step of every environment, or of `env` alone; returns all ids, or its."""
-        ids = (self._queue[-1] if self._queue else self._nothing)[3]
-        if env is None:
-            new = (self._all, is_first.tolist(), is_last.tolist(), ids + self._stride)
-        else:
-            after = ids.copy()
-            after[env] += self.num_envs
-            new = ([env], [is_first.item()], [is_last.item()], after)
-            ids = ids[env]
-        self._queue.append(new)  # at once, or not at all
-        return ids
-
-    def advance(self) -> Change | None:
-        """Take the queued steps; returns what that changed, None if there were none."""
-        if not self._queue:
-            return None
-        all_envs, all_first, all_last, ids = zip(*self._queue, strict=True)
-        envs: Ints = np.fromiter(chain.from_iterable(all_envs), np.int64)
-        is_first: Flags = np.fromiter(chain.from_iterable(all_first), np.bool_)
-        is_last: Flags = np.fromiter(chain.from_iterable(all_last), np.bool_)
+    def advance(self, envs: Ints, is_first: Flags, is_last: Flags) -> Change:
+        """Take the `new_steps`, with their flags [N]; returns what that changed."""
+        self.waiting = 0
         count = len(envs) * 3 * self.length  # at most
         changed, opened = np.empty(count, np.int64), np.empty(count, np.bool_)
         slots, unmarked, count = _advance(
             envs, is_first, is_last, self.clock, self.ends, self._shape, changed, opened
         )
-        self._nothing = ([], [], [], ids[-1])
-        self._queue = []
         return Change(slots, changed[:count], opened[:count], unmarked)
 
     def restore(self, clock: Ints, ends: Flags) -> None:
         """Continue from saved state."""
         self.clock[:] = clock
         self.ends[:] = ends
-        ids = self.head * self.num_envs + np.arange(self.num_envs)
-        self._nothing = ([], [], [], ids)
+        self.next_ids = self.head * self.num_envs + np.arange(self.num_envs)
 
     def clear(self) -> Change:
         """Forget all steps; returns what can no longer be drawn. Ids go on from where they are."""
@@ -134,19 +119,17 @@ class Windows:
         """Return the slots of `ids` [N], how many are STALE, and where one was never given out."""
         return _find(ids, self.clock, self._shape)
 
-    def around(self, slots: Ints, length: int) -> tuple[Ints, Ints]:
-        """Return environments [B] and first times [B] of the windows of drawn `slots` [B].
+    def around(self, slots: Ints, length: int) -> tuple[Ints, Ints, Ints]:
+        """Return environments [B], first times [B] and ids [B, length] of the windows of `slots`.
 
-        Windows may be shorter than those that decide what can be drawn.
+        `slots` [B] are those of drawn steps. Windows may be shorter than those that decide what can
+        be drawn.
         """
-        shape = self._shape.copy()
-        shape[1] = length
+        shape = self._shape
+        if length != self.length:
+            shape = shape.copy()
+            shape[1] = length
         return _around(slots, self.clock, self.ends, shape)
-
-    def ids(self, envs: Ints, starts: Ints, length: int) -> Ints:
-        """Return the ids [B, length] of windows."""
-        times = starts[:, None] + np.arange(length)
-        return times * self.num_envs + envs[:, None]
 
     def ids_of_all(self) -> Ints:
         """Return the ids [N] of all steps, environment by environment, oldest first."""
@@ -156,6 +139,24 @@ class Windows:
                 for env, (oldest, head) in enumerate(zip(self.oldest, self.head, strict=True))
             ]
         )
+
+
+@compiled
+def _new_steps(next_ids: Ints, clock: Ints, shape: Ints) -> tuple[Ints, Ints]:
+    num_envs = shape[4]
+    head = clock[0]
+    count = 0
+    for env in range(num_envs):
+        count += next_ids[env] // num_envs - head[env]
+    envs = np.empty(count, np.int64)
+    times = np.empty(count, np.int64)
+    i = 0
+    for env in range(num_envs):
+        for t in range(head[env], next_ids[env] // num_envs):
+            envs[i] = env
+            times[i] = t
+            i += 1
+    return envs, times
 
 
 @compiled
@@ -244,11 +245,12 @@ def _find(ids: Ints, clock: Ints, shape: Ints) -> tuple[Ints, int, int]:
 
 
 @compiled
-def _around(slots: Ints, clock: Ints, ends: Flags, shape: Ints) -> tuple[Ints, Ints]:
-    stripe, length, last, cross, _ = shape
+def _around(slots: Ints, clock: Ints, ends: Flags, shape: Ints) -> tuple[Ints, Ints, Ints]:
+    stripe, length, last, cross, num_envs = shape
     oldest = clock[1]
     envs = np.empty(len(slots), np.int64)
     starts = np.empty(len(slots), np.int64)
+    ids = np.empty((len(slots), length), np.int64)
     for i in range(len(slots)):
         env, place = divmod(slots[i], stripe)
         t = oldest[env] + (place - oldest[env]) % stripe
@@ -260,4 +262,6 @@ def _around(slots: Ints, clock: Ints, ends: Flags, shape: Ints) -> tuple[Ints, I
                     break
         envs[i] = env
         starts[i] = start
-    return envs, starts
+        for later in range(length):
+            ids[i, later] = (start + later) * num_envs + env
+    return envs, starts, ids

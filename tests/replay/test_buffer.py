@@ -90,11 +90,11 @@ def test_forward_windows_begin_before_the_drawn_step_and_end_with_the_episode():
     drawable = np.flatnonzero(buffer.priorities(np.arange(12)) > 0)
     slots, _, _ = buffer.windows.find(np.arange(12))
     assert drawable.tolist() == list(range(1, 12))
-    _, starts = buffer.windows.around(slots[1:], 5)
+    _, starts, _ = buffer.windows.around(slots[1:], 5)
     assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]
-    _, starts = buffer.windows.around(slots[1:], 3)  # shorter windows end with the episode too
+    _, starts, _ = buffer.windows.around(slots[1:], 3)  # shorter windows end with the episode too
     assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9]
-    _, starts = buffer.windows.around(slots[1:], 1)
+    _, starts, _ = buffer.windows.around(slots[1:], 1)
     assert starts.tolist() == list(range(1, 12))
 
 
@@ -251,7 +251,7 @@ def test_an_interrupted_buffer_is_right_or_refuses_to_go_on(num_envs):
         assert buffer.visits(ids).sum() in (8, 7, 6, 5, 4)  # of two windows, which may overlap
         right += 1
     assert right > 200
-    assert refused > 5
+    assert refused > 2
 
 
 def test_mixture_draws_its_fraction_from_the_second_rule():
