@@ -87,7 +87,8 @@ class Iris(Agent):
     def remarks(self) -> dict[str, str]:
         """Whether pictures are compared by how they look."""
         if self.perceptual is None:
-            return {"perceptual_loss": "none: the tokenizer learns from L1 and its codebook only"}
+            error = f"{self.config.reconstruction} error and codebook only"
+            return {"perceptual_loss": f"none: the tokenizer learns from {error}"}
         return {"perceptual_loss": f"LPIPS, {self.config.vgg} and {self.config.lpips}"}
 
     def update(self, batch: Arrays) -> Feedback:
@@ -111,8 +112,10 @@ class Iris(Agent):
         """Let the tokenizer rebuild pictures [N, H, W, 3]."""
         seen = self.tokenizer(pictures)
         codebook, commitment = codebook_losses(seen.codes, seen.quantised)
+        wrong = pictures - seen.picture
+        absolute = self.config.reconstruction == "absolute"
         losses = {
-            "reconstruction": (pictures - seen.picture).abs().mean(),
+            "reconstruction": (wrong.abs() if absolute else wrong.square()).mean(),
             "codebook": codebook,
             "commitment": self.config.commitment * commitment,
         }

@@ -74,6 +74,9 @@ class IrisConfig:
     decay: float = 0.01
     """Share of the weights of the world model's linear layers that an update takes off, times its
     learning rate."""
+    reconstruction: Literal["absolute", "squared"] = "absolute"
+    """Error of pictures that the tokenizer reduces. Without the perceptual loss, the absolute one
+    is content to leave small things out."""
     commitment: float = 1.0
     """Weight of the loss that keeps the encoder near its codes."""
     vgg: str = ""

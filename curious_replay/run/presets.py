@@ -252,16 +252,18 @@ def _iris(kind: str, choice: Choice) -> Changes:
         }
     if choice.scale == "mini":
         toy = kind.startswith("toy/")
-        agent = {
+        agent: dict[str, Any] = {
             "size": "micro" if toy else "nano",
             "context": 8 if toy else 10,  # the steps of a window
             "frames": 16 if toy else 32,
             "starts": 16,
             "burn_in": 1 if toy else 5,
             "imagination": 6 if toy else 10,
-            "model_after": 100 if toy else 500,
+            "reconstruction": "squared",
+            "commitment": 0.25,
+            "model_after": 150 if toy else 500,
             "actor_after": 300 if toy else 1250,
-            "tokenizer_lr": 2e-3 if toy else 1e-3,
+            "tokenizer_lr": 3e-3 if toy else 1e-3,
             "model_lr": 2e-3 if toy else 1e-3,
             "actor_critic_lr": 1e-3 if toy else 3e-4,
             "dropout": 0.0 if toy else 0.1,

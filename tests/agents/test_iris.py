@@ -521,6 +521,16 @@ def test_without_the_files_there_is_no_perceptual_loss():
     assert metrics["tokenizer/loss"] == pytest.approx(parts)
 
 
+def test_the_error_of_pictures_is_absolute_or_squared():
+    pictures = torch.rand(2, 32, 32, 3, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    for kind, power in (("absolute", 1), ("squared", 2)):
+        agent = make(reconstruction=kind)
+        with torch.no_grad():
+            expected = (pictures - agent.tokenizer(pictures).picture).abs().pow(power).mean()
+        found = agent.learn_to_see(pictures)["tokenizer/reconstruction"]
+        torch.testing.assert_close(found, expected)
+
+
 def test_files_that_do_not_fit_are_refused(weights, tmp_path):
     vgg, lpips = str(weights / "vgg.safetensors"), str(weights / "lpips.pth")
 

@@ -67,6 +67,7 @@ PUBLISHED = {
     "agent.eps": 1e-8,
     "agent.clip": 10,
     "agent.decay": 0.01,
+    "agent.reconstruction": "absolute",
     "agent.commitment": 1.0,
     "agent.vgg": "",
     "agent.lpips": "",
@@ -93,6 +94,7 @@ VALUES = {
     "--agent.eps": "1e-6",
     "--agent.clip": "5",
     "--agent.decay": "0.1",
+    "--agent.reconstruction": "squared",
     "--agent.commitment": "0.3",
     "--agent.vgg": "vgg.pth --agent.lpips lpips.pth",
     "--agent.lpips": "lpips.pth --agent.vgg vgg.pth",
@@ -214,7 +216,7 @@ def test_watching_does_not_disturb(tmp_path):
 def test_the_record_says_that_there_is_no_perceptual_loss(tmp_path):
     run(settings(length=9), tmp_path)
     said = json.loads((tmp_path / "meta.json").read_text())["perceptual_loss"]
-    assert said == "none: the tokenizer learns from L1 and its codebook only"
+    assert said == "none: the tokenizer learns from absolute error and codebook only"
 
 
 def test_steps_are_visited_when_the_world_model_learns_from_them(tmp_path):
