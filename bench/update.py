@@ -1,4 +1,4 @@
-"""How fast a DreamerV3 learns: seconds of one whole update, beside sheeprl, and where they go.
+"""How fast agents learn: seconds of one whole update, of DreamerV3 beside sheeprl, and of all.
 
     python bench/update.py --sheeprl-python ~/sheeprl/bin/python
 
@@ -6,6 +6,9 @@ An update trains world model, actor and critic on 16 windows of 64 steps, images
 17 discrete actions and 15 imagined steps. Contestants live in processes of their own and take
 turns, one update each; medians are compared. Absolute numbers depend on the machine and its load:
 compare within one run.
+
+After that each of our agents has a row, with the settings and the batch that its preset has on
+Crafter, and images of 64x64x3 too.
 """
 
 import argparse
@@ -14,18 +17,26 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import timing
-from update_peers import ACTIONS, PIXELS
+import torch
+from update_peers import ACTIONS, PIXELS, random_batch, timed
 
+from curious_replay.agents.interface import Spaces
 from curious_replay.replay import Curious, ReplayBuffer, Uniform
+from curious_replay.run import Choice, preset
+from curious_replay.run.agents import AGENTS
+from curious_replay.run.config import SCALES
 
 OURS = "curious"
+BEGUN = {"iris": {"model_after": 0, "actor_after": 0}}  # no part waits for the others
 WORKER = Path(__file__).with_name("update_peers.py")
 
 
@@ -163,6 +174,43 @@ def table(size: str, result: Mapping[str, Any], priorities: Mapping[str, float])
     return "\n".join([*lines, ""])
 
 
+def agent_rows(options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of an update of each agent, its batch, and its parameters."""
+    torch.set_num_threads(options.threads)
+    spaces = Spaces(ACTIONS, discrete=True, image=(PIXELS, PIXELS))
+    rows: dict[str, Any] = {}
+    works: dict[str, Callable[[], object]] = {}
+    for name in options.agents:
+        settings = preset(Choice(env="crafter", agent=name, scale=options.scale))
+        config = replace(settings.agent, **BEGUN.get(name, {}))
+        agent = AGENTS[name].make(config, spaces, 0, "cpu")
+        shape = settings.train.batch_size, settings.train.batch_length
+        batch = random_batch(*shape)
+        for stream, wanted in agent.streams.items():
+            more = random_batch(wanted.windows, wanted.length)
+            batch |= {f"{stream}/{field}": array for field, array in more.items()}
+        works[name] = partial(agent.update, batch)
+        total = sum(p.numel() for p in agent.parameters() if p.requires_grad)
+        rows[name] = {"batch": shape, "parameters": total, "turns": []}
+        works[name]()  # the first allocates
+    for _ in range(options.rounds):
+        for name, work in works.items():
+            rows[name]["turns"].append(timed(work)()["seconds"])
+    for row in rows.values():
+        row["seconds"] = median(row["turns"])
+    return rows
+
+
+def agent_table(rows: Mapping[str, Any], scale: str) -> str:
+    """All agents, in words."""
+    lines = [f"One update of each agent at {scale} scale", f"{'seconds':>28}{'batch':>10}"]
+    for name, row in rows.items():
+        windows, length = row["batch"]
+        batch, total = f"{windows}x{length}", f"{row['parameters']:,} parameters"
+        lines.append(f"{name:<18}{row['seconds']:>10.3f}{batch:>10}  {total}")
+    return "\n".join([*lines, ""])
+
+
 def priority_share(update: float, priorities: Mapping[str, float]) -> float:
     """Time that prioritisation takes, as a part of an update that takes `update` seconds."""
     draw = priorities["draw by priority"] - priorities["draw uniformly"]
@@ -180,6 +228,8 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=16)
     parser.add_argument("--length", type=int, default=64, help="steps of a window")
     parser.add_argument("--steps", type=int, default=20_000, help="steps stored for replay")
+    parser.add_argument("--agents", nargs="*", default=[*AGENTS], choices=[*AGENTS])
+    parser.add_argument("--scale", default="mini", choices=SCALES, help="of --agents")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON")
     options = parser.parse_args()
 
@@ -190,6 +240,8 @@ def main() -> None:
         result["priority_share"] = priority_share(result["seconds"][OURS], priorities)
         results["sizes"][size] = result
         print(table(size, result, priorities), flush=True)
+    results["agents"] = agent_rows(options)
+    print(agent_table(results["agents"], options.scale), flush=True)
     timing.write(options.out / "update.json", results)
     print(f"written to {options.out / 'update.json'}")
 
