@@ -261,8 +261,8 @@ def _iris(kind: str, choice: Choice) -> Changes:
             "imagination": 6 if toy else 10,
             "reconstruction": "squared",
             "commitment": 0.25,
-            "model_after": 150 if toy else 500,
-            "actor_after": 300 if toy else 1250,
+            "model_after": 250 if toy else 500,
+            "actor_after": 450 if toy else 1250,
             "tokenizer_lr": 3e-3 if toy else 1e-3,
             "model_lr": 2e-3 if toy else 1e-3,
             "actor_critic_lr": 1e-3 if toy else 3e-4,
@@ -278,6 +278,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
             "train": {
                 **dreamer["train"],
                 "ratio": windows * length / every,
+                "pretrain": agent["model_after"],  # of the tokenizer alone
                 "batch_size": windows,
                 "batch_length": length,
             },
