@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from curious_replay.agents.blocks.actor import Actor
+from curious_replay.agents.blocks.latents import Categorical
+from curious_replay.agents.blocks.lookup import Features, OneHotFeatures, pays, stack
 from curious_replay.agents.blocks.maths import symlog
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.rssm import State
@@ -26,7 +28,7 @@ from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 class Imagined(NamedTuple):
     """Trajectories of H steps from N states, time first."""
 
-    features: Tensor  # [H + 1, N, F]
+    features: Features  # [H + 1, N, F]
     actions: Tensor  # [H + 1, N, A], chosen at each of the states
     outputs: Tensor  # [H + 1, N, ...], of the actor's network
 
@@ -78,16 +80,22 @@ class Behaviour(nn.Module, ABC):
         steps, rows = self.imagination, len(start.deter)
         latent_noise = model.latent.noise(steps, rows, generator=generator)
         action_noise = self.actor.noise(steps + 1, rows, generator=generator)
-        state = start
-        features, actions, outputs = [], [], []
+        state: State | OneHotFeatures = start
+        step: Callable[..., State | OneHotFeatures] = model.rssm.imagine
+        latent = model.latent
+        if self.actor.discrete and isinstance(latent, Categorical) and pays(start.deter):
+            state = OneHotFeatures(start.deter, latent.ones(start.stoch), latent.size)
+            step = model.rssm.imagine_quickly
+        features: list[Features] = []
+        actions, outputs = [], []
         for t in range(steps + 1):
             features.append(state.feature)
             outputs.append(self.actor(features[-1].detach()))
             actions.append(self.actor.policy(outputs[-1]).sample(action_noise[t]))
             if t < steps:
                 with torch.set_grad_enabled(not self.actor.discrete):
-                    state = model.rssm.imagine(state, actions[-1], latent_noise[t])
-        return Imagined(torch.stack(features), torch.stack(actions), torch.stack(outputs))
+                    state = step(state, actions[-1], latent_noise[t])
+        return Imagined(stack(features), torch.stack(actions), torch.stack(outputs))
 
 
 class Dreamer(Agent):

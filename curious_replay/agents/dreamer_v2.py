@@ -11,6 +11,7 @@ from curious_replay.agents.blocks.actor import Actor, OneHotPolicy
 from curious_replay.agents.blocks.dense import DREAMER_V2, DREAMER_V2_NORM, Style, mlp
 from curious_replay.agents.blocks.heads import binary_loss, normal_loss
 from curious_replay.agents.blocks.latents import Categorical, Gaussian
+from curious_replay.agents.blocks.lookup import Features
 from curious_replay.agents.blocks.maths import exact
 from curious_replay.agents.blocks.memory import keep_freed_memory
 from curious_replay.agents.blocks.optim import Optimiser
@@ -184,14 +185,14 @@ class V2Model(WorldModel):
         cost = cost + (1 - config.kl_balance) * representation.mean().clamp(min=config.free_nats)
         return dynamics.detach(), config.kl_scale * cost
 
-    def reward(self, features: Tensor) -> Tensor:
+    def reward(self, features: Features) -> Tensor:
         """Predicted reward [...] of features [..., F]."""
         return exact(self.reward_head(features)[..., 0])
 
-    def discounts(self, features: Tensor) -> Tensor:
+    def discounts(self, features: Features) -> Tensor:
         """What the value of the state after features [..., F] counts for, [...]."""
         if self.discount_head is None:
-            return features.new_full(features.shape[:-1], self.config.discount)
+            return self.rssm.inputs.weight.new_full(features.shape[:-1], self.config.discount)
         return torch.sigmoid(exact(self.discount_head(features)[..., 0]))
 
 

@@ -11,6 +11,7 @@ from curious_replay.agents.blocks.actor import Actor, OneHotPolicy
 from curious_replay.agents.blocks.dense import DREAMER_V3, mlp
 from curious_replay.agents.blocks.heads import TwoHot, binary_loss, squared_error
 from curious_replay.agents.blocks.latents import Categorical
+from curious_replay.agents.blocks.lookup import Features
 from curious_replay.agents.blocks.maths import exact
 from curious_replay.agents.blocks.memory import keep_freed_memory
 from curious_replay.agents.blocks.optim import Optimiser
@@ -157,11 +158,11 @@ class V3Model(WorldModel):
         cost = cost + config.representation_scale * representation.clamp(min=config.free_nats)
         return dynamics.detach(), cost
 
-    def reward(self, features: Tensor) -> Tensor:
+    def reward(self, features: Features) -> Tensor:
         """Predicted reward [...] on arriving at features [..., F]."""
         return TwoHot(self.reward_head(features)).mean
 
-    def goes_on(self, features: Tensor) -> Tensor:
+    def goes_on(self, features: Features) -> Tensor:
         """1 where the episode is predicted to go on, else 0: [..., F] -> [...]."""
         logit: Tensor = self.continue_head(features)[..., 0]
         return (logit > 0).to(exact(logit))
@@ -222,10 +223,9 @@ class ActorCritic(Behaviour):
         actor_norm = self.actor_adam.step(actor_loss, keep_graph=not self.actor.discrete)
         check_finite("actor", {"gradient": actor_norm})
 
-        logits, seen = critic.logits[:-1], imagined.features[:-1].detach()
         with torch.no_grad():
-            slow = TwoHot(self.slow_critic(seen)).mean
-        critic = TwoHot(logits)
+            slow = TwoHot(self.slow_critic(imagined.features[:-1])).mean
+        critic = TwoHot(critic.logits[:-1])
         critic_loss = (weights * (critic.loss(returns.detach()) + critic.loss(slow))).mean()
         critic_norm = self.critic_adam.step(critic_loss)
         check_finite("critic", {"gradient": critic_norm})

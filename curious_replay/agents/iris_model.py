@@ -138,7 +138,7 @@ class Dream:
         if cache.size + self._unread.shape[1] + PLACES > cache.room:
             cache.clear()
             self._unread = self.tokens
-        chances = [None] * (PLACES + 2) if noise is None else [*noise.unbind(1)]
+        chances = [None] * (PLACES + 2) if noise is None else [*noise.T.contiguous()]
         text = torch.cat([model.tokens(self._unread), model.actions(actions).unsqueeze(1)], 1)
         said = self._read(text)
         reward = _choose(model.reward_head(said), chances[0])

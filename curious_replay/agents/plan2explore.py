@@ -12,6 +12,7 @@ from torch import Tensor
 
 from curious_replay.agents.blocks.ensemble import Ensemble, disagreement
 from curious_replay.agents.blocks.heads import normal_loss, squared_error
+from curious_replay.agents.blocks.lookup import as_tensor
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.rssm import State, bounded
 from curious_replay.agents.dreamer import (
@@ -124,7 +125,7 @@ class Plan2Explore(Agent):
         actions = imagined.actions
         if self.config.alignment == "released":
             actions = torch.cat([torch.zeros_like(actions[:1]), actions[:-1]])
-        inputs = torch.cat([imagined.features, bounded(actions)], -1)
+        inputs = torch.cat([as_tensor(imagined.features), bounded(actions)], -1)
         predictions = self.ensemble(inputs.flatten(0, 1))
         apart = disagreement(predictions).view(inputs.shape[:2])
         return self.config.intrinsic_scale * apart

@@ -7,7 +7,8 @@ order of `SPECTRUM`; `lengths` are the steps of each episode.
 import numpy as np
 import numpy.typing as npt
 
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
 
 SPECTRUM = (
     "wake_up", "collect_wood", "collect_drink", "defeat_zombie", "eat_cow", "defeat_skeleton",
@@ -24,8 +25,6 @@ PROGRESSION = (
     "collect_iron",
 )  # fmt: skip
 """The chain of the paper's Table 9."""
-RESOURCES = ("wood", "wood_pickaxe", "stone", "stone_pickaxe", "iron")
-"""The resources of the paper's Tables 7 and 8."""
 ITEMS = (
     "health", "food", "drink", "energy", "sapling", "wood", "stone", "coal", "iron", "diamond",
     "wood_pickaxe", "stone_pickaxe", "iron_pickaxe", "wood_sword", "stone_sword", "iron_sword",
@@ -108,8 +107,8 @@ def steps_to_success(
         sums += np.where(known, success, 0)
         counts += known
     means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
-    reached = means >= percent
-    return np.where(reached.any(0), grid[reached.argmax(0)], np.nan)
+    reached = np.concatenate([means >= percent, np.zeros((1, len(SPECTRUM)), bool)])
+    return np.where(reached.any(0), np.append(grid, 0)[reached.argmax(0)], np.nan)
 
 
 def held(inventory: npt.ArrayLike, resource: str) -> Array:
@@ -117,17 +116,16 @@ def held(inventory: npt.ArrayLike, resource: str) -> Array:
     return np.asarray(inventory)[:, ITEMS.index(resource)] > 0
 
 
-def relative_sampling(priorities: npt.ArrayLike, holding: npt.ArrayLike) -> float:
+def relative_sampling(chance: npt.ArrayLike, holding: npt.ArrayLike) -> float:
     """Chance to be drawn where a resource is held, relative to uniform (paper: Table 7).
 
-    The median over these steps of p · N / Σp, where N counts the steps that can be drawn. Those
-    that cannot (priority 0) do not take part. The paper takes the next checkpoint at a multiple of
-    100 K steps after `steps_to_success` (`checkpoint_after`).
+    The median over these steps of `chance`, p · N / Σp (`replay_probe.relative`). Steps that cannot
+    be drawn (0) do not take part. The paper takes the next checkpoint at a multiple of 100 K steps
+    after `steps_to_success` (`checkpoint_after`).
     """
-    p, holds = np.asarray(priorities, np.float64), np.asarray(holding, bool)
-    drawable = p > 0
-    relative = p[drawable & holds] * np.count_nonzero(drawable) / max(p.sum(), 1e-300)
-    return float(np.median(relative)) if len(relative) else float("nan")
+    relative, holds = np.asarray(chance, np.float64), np.asarray(holding, bool)
+    kept = relative[holds & (relative > 0)]
+    return float(np.median(kept)) if len(kept) else float("nan")
 
 
 def relative_training(

@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
 from curious_replay.analysis.stored import Stored
 
 Kind = Literal["contacts", "interactions"]
@@ -86,6 +87,27 @@ def pixels_in_buffer(pixels: npt.ArrayLike, capacity: int) -> Array:
     if len(total) > capacity:
         gone[capacity:] = total[:-capacity]
     return total - gone
+
+
+def pixels_by_interval(
+    steps: npt.ArrayLike,
+    pixels: npt.ArrayLike,
+    capacity: int | None = None,
+    cleared: int | None = None,
+) -> Array:
+    """The same from sums over intervals of training that end at `steps` [rows].
+
+    The buffer holds the last `capacity` steps, and none up to the step at which it was `cleared`;
+    what an interval brought is taken to be evenly spread over it.
+    """
+    step, total = np.asarray(steps), np.cumsum(np.nan_to_num(np.asarray(pixels, np.float64)))
+    if not len(step):
+        return total
+    oldest = step - (np.inf if capacity is None else capacity)
+    if cleared is not None:
+        oldest = np.where(step > cleared, np.maximum(oldest, cleared), oldest)
+    gone = np.interp(oldest, np.concatenate([[0], step]), np.concatenate([[0.0], total]))
+    return np.asarray(total - gone)
 
 
 def counts_of(

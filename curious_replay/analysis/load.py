@@ -1,69 +1,23 @@
-"""Run folders as arrays.
+"""Run folders: settings, tables, schedules.
 
-A `Table` is a file of JSON lines as columns of equal length. A `Run` is one folder; its tables are
-read when they are first asked for. A line that a killed run could not finish is left out; any other
-line that cannot be read is left out with a warning. Folders that hold no readable run are named.
+A `Run` is one folder; its tables (lines.py) are read when they are first asked for. Folders that
+hold no readable run are named.
 """
 
 import json
-import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-COUNTERS = ("frame", "step", "update")
+from curious_replay.analysis.lines import Array, Table, read_table
+
 CHECKPOINT = re.compile(r"(\d{6,})-step-(\d+)")
-
-
-class Table(Mapping[str, Array]):
-    """Columns of equal length, by name.
-
-    Whole numbers are int64, other numbers float64 with NaN where a line has none, text is str with
-    "" where a line has none. A column that no line has is all NaN.
-    """
-
-    def __init__(self, columns: Mapping[str, Array], rows: int) -> None:
-        self._columns = dict(columns)
-        self.rows = rows
-
-    @classmethod
-    def of(cls, lines: Sequence[Mapping[str, Any]]) -> "Table":
-        """Columns from lines, each a dictionary."""
-        orders = dict.fromkeys(map(tuple, lines))
-        if len(orders) == 1:  # all lines name the same values in the same order: much faster
-            columns = zip(*(line.values() for line in lines), strict=True)
-            found = zip(*orders, map(_column, columns), strict=True)
-            return cls(dict(found), len(lines))
-        names = dict.fromkeys(name for order in orders for name in order)
-        every = {name: _column([line.get(name) for line in lines]) for name in names}
-        return cls(every, len(lines))
-
-    def __getitem__(self, name: str) -> Array:
-        found = self._columns.get(name)
-        return np.full(self.rows, np.nan) if found is None else found
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._columns
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def where(self, mask: Array) -> "Table":
-        """The rows for which `mask` [rows] is true."""
-        columns = {name: values[mask] for name, values in self._columns.items()}
-        return Table(columns, int(np.count_nonzero(mask)))
 
 
 @dataclass(frozen=True)
@@ -120,7 +74,8 @@ class Run:
                 else self.episodes.where(np.zeros(self.episodes.rows, bool))
             )
         modes = self.episodes["mode"]
-        return self.episodes.where((modes == mode) | ((modes == "") & (mode == "train")))
+        wanted = modes == mode
+        return self.episodes.where(wanted | (modes == "") if mode == "train" else wanted)
 
     @property
     def checkpoints(self) -> list[Path]:
@@ -135,9 +90,9 @@ class Run:
     def steps_done(self) -> int:
         """How far the run is known to have come, in steps."""
         tables = (self.metrics, self.episodes)
-        last = [int(table["step"][-1]) for table in tables if table.rows and "step" in table]
+        last = [step for table in tables if (step := table.last("step")) >= 0]
         saved = [int(path.name.rpartition("-")[2]) for path in self.checkpoints[:1]]
-        return max([*last, *saved], default=0)
+        return int(max([*last, *saved], default=0))
 
     @property
     def finished(self) -> bool:
@@ -150,20 +105,15 @@ class Run:
         """Frames and the phases that begin there, the first at frame 0.
 
         From meta.json ("schedule", what the environment really followed), else from the settings,
-        else from the phases of episodes or, where they never end, of intervals of training: then
-        a change is known to have come after the frame given, within an episode or an interval.
+        else from the phases of episodes: then a change is known to have come after the frame given,
+        within an episode.
         """
         written = self.meta.get("schedule") or self.setting("env.schedule")
         if written:
             return tuple((int(frame), str(phase)) for frame, phase in written)
-        played, metrics = self.played(), self.metrics
+        played = self.played()
         if played.rows and "phase" in played:
             return _changes(played["frame"], played["phase"])
-        if metrics.rows and "log/phase" in metrics:  # sums of a number over the steps between
-            steps = np.diff(metrics["step"], prepend=0)
-            known = steps > 0
-            means = np.rint(metrics["log/phase"][known] / steps[known])
-            return _changes(metrics["frame"][known], np.array([f"phase {m:.0f}" for m in means]))
         return ()
 
 
@@ -173,21 +123,6 @@ class Runs:
 
     runs: list[Run]
     broken: dict[Path, str]
-
-
-def read_table(path: Path) -> Table:
-    """Read a file of JSON lines; a file that is not there is an empty table."""
-    if not path.exists():
-        return Table({}, 0)
-    whole, _, _ = path.read_bytes().rpartition(b"\n")
-    lines = whole.split(b"\n") if whole else []
-    try:  # all at once is several times faster
-        found = json.loads(b"[" + b",".join(lines) + b"]")
-        if len(found) == len(lines) and all(type(line) is dict for line in found):
-            return Table.of(found)
-    except ValueError:
-        pass
-    return Table.of(list(_one_by_one(path, lines)))
 
 
 def load_run(folder: Path) -> Run:
@@ -240,34 +175,6 @@ def _changes(frames: Array, phases: Array) -> tuple[tuple[int, str], ...]:
     new = np.flatnonzero(phases[1:] != phases[:-1]) + 1
     later = [(int(frames[i - 1]), str(phases[i])) for i in new]
     return tuple([(0, str(phases[0])), *later] if len(phases) else [])
-
-
-def _column(values: Sequence[Any]) -> Array:
-    kinds = set(map(type, values))
-    if kinds == {int}:
-        try:
-            return np.array(values, np.int64)
-        except OverflowError:
-            return np.array(values, np.float64)
-    if kinds <= {float, int, bool, type(None)}:
-        return np.array([math.nan if value is None else value for value in values], np.float64)
-    numbers = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in values]
-    if all(isinstance(value, float | int | None) for value in numbers):
-        return _column(numbers)
-    return np.array(["" if v is None else v if isinstance(v, str) else str(v) for v in values])
-
-
-def _one_by_one(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines, start=1):
-        try:
-            content = json.loads(line)
-            if not isinstance(content, dict):
-                raise ValueError("it is no object")
-        except ValueError as error:
-            message = f"{path}: line {number} cannot be read and is left out: {error}"
-            warnings.warn(message, stacklevel=2)
-            continue
-        yield content
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from curious_replay.analysis.chart import (
     short,
 )
 from curious_replay.analysis.crafter import HARD, SPECTRUM
-from curious_replay.analysis.load import Array
+from curious_replay.analysis.lines import Array
 from curious_replay.analysis.replay_probe import Profile
 from curious_replay.analysis.returns import Band
 from curious_replay.analysis.stats import Comparison, finite, summary
@@ -198,6 +198,7 @@ def profiles(
     shares: Mapping[str, tuple[Array, Array, Array]],
     *,
     xlabel: str = "score",
+    ylabel: str = "share of runs above",
     caption: str = "",
 ) -> Chart:
     """Performance profiles: share of runs above each score, with intervals."""
@@ -208,7 +209,8 @@ def profiles(
             line = LINES.get(method, "-")
             axes.plot(x, values, color=color(method), linestyle=line, label=method)
             axes.fill_between(x, low, high, color=color(method), alpha=0.2, lw=0)
-        axes.set(xlabel=xlabel, ylabel="share of runs above", ylim=(-0.02, 1.02))
+        axes.xaxis.set_major_formatter(FuncFormatter(short))
+        axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(-0.02, 1.02))
         if shares:
             axes.legend(loc="best")
     return Chart(figure, caption or "Share of runs that score above a value, 95 % intervals.")

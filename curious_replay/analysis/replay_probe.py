@@ -1,42 +1,24 @@
 """What is in a replay buffer and what is replayed of it: priorities and visits, by age and phase.
 
-The last checkpoint tells visits and priorities of every step at that moment (`stored.newest`). To
-know them at earlier moments, a run may leave small snapshots behind, `snapshots/<step>.npz` (nine
-digits), which stay when checkpoints go:
+The last checkpoint tells visits and priorities of every step at that moment (`stored.newest`),
+snapshots those of earlier ones (`snapshots.snapshots`). Both have a `chance`: how likely a draw is
+to fall on a step, relative to uniform replay.
 
-    ids         int64 [N]     of all stored steps, in the order of `ReplayBuffer.ids()`
-    visits      int32 [N]     `ReplayBuffer.visits(ids)`
-    priorities  float32 [N]   `ReplayBuffer.priorities(ids)`: 0 where a step cannot be drawn
-    frame, step, update       counters of the run at the time
-
-What share of each batch was made after the last change is best counted during training:
+What share of each batch was made after the last change is counted during training:
 `replay/share_after_change` in metrics.jsonl, the share of the replayed steps (all positions of all
 batches since the last line) that were stored since the phase last changed. Two snapshots tell the
 same for the time between them (`share_of_visits`).
 """
 
-import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from curious_replay.analysis.load import Array, Run
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Visits and priorities of all stored steps at one moment."""
-
-    step: int
-    frame: int
-    ids: Array
-    visits: Array
-    priorities: Array
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.snapshots import Snapshot
 
 
 @dataclass(frozen=True)
@@ -64,25 +46,25 @@ def relative(priorities: npt.ArrayLike) -> Array:
 
 
 def profile(
-    position: npt.ArrayLike, priorities: npt.ArrayLike, visits: npt.ArrayLike, bins: int = 200
+    position: npt.ArrayLike, chance: npt.ArrayLike, visits: npt.ArrayLike, bins: int = 200
 ) -> Profile:
     """Priorities and visits across the buffer (paper: Figure 16), in `bins` equal parts.
 
     `position` [N] is what the buffer is laid out along: the frame at which a step was seen, or its
-    age. Bins without a step are left out.
+    age; `chance` [N] is relative to uniform. Bins without a step are left out.
     """
     place = np.asarray(position, np.float64)
     if not len(place):
         return Profile(*(np.zeros(0) for _ in range(4)))
     edges = np.linspace(place.min(), np.nextafter(place.max(), np.inf), bins + 1)
     which = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, bins - 1)
-    return _means(which, (edges[:-1] + edges[1:]) / 2, priorities, visits)
+    return _means(which, (edges[:-1] + edges[1:]) / 2, chance, visits)
 
 
-def by_phase(phase: npt.ArrayLike, priorities: npt.ArrayLike, visits: npt.ArrayLike) -> Profile:
-    """Priorities and visits of the steps of each phase; `phase` [N] are whole numbers."""
+def by_phase(phase: npt.ArrayLike, chance: npt.ArrayLike, visits: npt.ArrayLike) -> Profile:
+    """Chances and visits of the steps of each phase; `phase` [N] are whole numbers."""
     names, which = np.unique(np.asarray(phase), return_inverse=True)
-    return _means(which, names, priorities, visits)
+    return _means(which, names, chance, visits)
 
 
 def segments(frames: npt.ArrayLike, changes: npt.ArrayLike) -> Array:
@@ -146,26 +128,7 @@ def split(
     return count, p - count
 
 
-def snapshots(run: Run) -> list[Snapshot]:
-    """Snapshots of a run, oldest first; those that cannot be read are left out."""
-    folder = run.folder / "snapshots"
-    found = [p for p in folder.glob("*.npz") if re.fullmatch(r"\d{9,}", p.stem)]
-    read = (_read(path) for path in sorted(found, key=lambda path: int(path.stem)))
-    return [snapshot for snapshot in read if snapshot is not None]
-
-
-def _read(path: Path) -> Snapshot | None:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("ids", "visits", "priorities")}
-            return Snapshot(int(file["step"]), int(file["frame"]), **arrays)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
-
-
-def _means(
-    which: Array, position: Array, priorities: npt.ArrayLike, visits: npt.ArrayLike
-) -> Profile:
+def _means(which: Array, position: Array, chance: npt.ArrayLike, visits: npt.ArrayLike) -> Profile:
     count = np.bincount(which, minlength=len(position))
     full = count > 0
 
@@ -174,7 +137,7 @@ def _means(
 
     return Profile(
         np.asarray(position)[full],
-        mean(relative(priorities)),
+        mean(np.asarray(chance, np.float64)),
         mean(np.asarray(visits, np.float64)),
         count[full],
     )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
 
 TASKS = (
     "acrobot_swingup", "cartpole_balance", "cartpole_balance_sparse", "cartpole_swingup",

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
+from curious_replay.analysis.replay_probe import relative
 from curious_replay.replay import LoadError, SavedBuffer
 
 
@@ -36,6 +38,16 @@ class Stored:
     def priorities(self) -> Array:
         """What a draw goes by, float64 [N]: 0 for steps whose window is not whole."""
         return np.where(self.buffer.drawable, self.buffer.priorities, 0.0)
+
+    @property
+    def chance(self) -> Array:
+        """How likely each step is drawn, relative to uniform, by all rules of a mixture, [N]."""
+        fraction = float(self.buffer.rule.get("fraction", 0.0))
+        first = (1 - fraction) * relative(self.priorities)
+        if self.buffer.second_priorities is None:
+            return first
+        second = np.where(self.buffer.drawable, self.buffer.second_priorities, 0.0)
+        return first + fraction * relative(second)
 
     @property
     def visits(self) -> Array:

@@ -234,14 +234,14 @@ class ReplayBuffer:
             self.counts.updated += len(slots)
             self._torn = False
 
-    def priorities(self, ids: npt.ArrayLike) -> Floats:
+    def priorities(self, ids: npt.ArrayLike, part: int = 0) -> Floats:
         """Return what the tree holds for `ids`, in their shape: 0 for steps that cannot be drawn.
 
-        Under a `Mixture` these are the priorities of its first rule.
+        Under a `Mixture` these are the priorities of its first rule, or of its second (`part=1`).
         """
         with self.lock:
             slots, _ = self._slots(ids)
-            values = self.sampler.parts[0].tree.leaves[slots]
+            values = self.sampler.parts[part].tree.leaves[slots]
             return np.where(slots != STALE, values, 0.0).reshape(np.shape(ids))
 
     def visits(self, ids: npt.ArrayLike) -> Ints:

@@ -26,6 +26,7 @@ class SavedBuffer:
     env, time  int64 [N]      the two parts of an id
     visits     int64 [N]      how often each was trained on
     priorities float64 [N]    what the first rule gave each
+    second_priorities         the same of the second rule of a mixture; None if there is one rule
     drawable   bool [N]       whether its window is whole; a draw picks one of these by priority
     """
 
@@ -50,6 +51,10 @@ class SavedBuffer:
         slots = self.env * stripe + self.time % stripe
         self.visits: Ints = state["visits"][slots].astype(np.int64)
         self.priorities: Floats = state["priorities_0"][slots].astype(np.float64)
+        second = state.get("priorities_1")
+        self.second_priorities: Floats | None = (
+            None if second is None else second[slots].astype(np.float64)
+        )
         self.drawable: npt.NDArray[np.bool_] = state["drawable"][slots]
 
     def __len__(self) -> int:

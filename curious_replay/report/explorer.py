@@ -15,7 +15,8 @@ import numpy as np
 from PIL import Image
 
 from curious_replay.analysis import replay_probe
-from curious_replay.analysis.load import Array, Run
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
 from curious_replay.analysis.stored import Stored
 
 SHOWN = 160
@@ -32,7 +33,7 @@ def explorer(run: Run, steps: Stored, number: int) -> str:
     changes = run.changes
     part = replay_probe.segments(steps.frame[at], [frame for frame, _ in changes[1:]])
     names = [phase for _, phase in changes] or ["all steps"]
-    relative = replay_probe.relative(steps.priorities)[at]
+    relative = steps.chance[at]
     priorities = steps.buffer.priorities[at]
     count, surprise = replay_probe.split(priorities, steps.visits[at], steps.buffer.rule)
     data: dict[str, Any] = {

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from curious_replay.analysis import chart
 from curious_replay.analysis.load import Run, Runs, group
-from curious_replay.report import sections
+from curious_replay.report.across import across
 from curious_replay.report.explorer import explorer
-from curious_replay.report.sections import Section, section
+from curious_replay.report.parts import Figure, Section
+from curious_replay.report.sections import section
 from curious_replay.report.tables import Table
 
 FILM_BYTES = 4_000_000
@@ -53,11 +54,14 @@ def report(found: Runs, *, by: Sequence[str] = ("replay",), baseline: str = "uni
     """Make the page. Runs that differ in the settings `by` are the methods that are compared."""
     made = []
     for number, (key, runs) in enumerate(group(found.runs, ("env", "agent", "scale")).items()):
-        methods = {" ".join(names): list(each) for names, each in group(runs, by).items()}
+        methods = _methods(runs, by)
         if baseline in methods:  # first, as what the others are compared with
             methods = {baseline: methods[baseline], **methods}
         name = re.sub(r"[^a-z0-9]+", "-", "-".join(key).lower()).strip("-")
-        made.append(section(", ".join(key), f"{number + 1}-{name}", methods, baseline))
+        made.append(section(key, f"{number + 1}-{name}", methods, baseline))
+    together = across(made, baseline)
+    if together is not None:
+        made.insert(0, together)
     runs_table = _runs(found)
     tables = [runs_table, *(table for each in made for table in each.tables)]
     body = [_section(each, number) for number, each in enumerate(made)]
@@ -80,13 +84,23 @@ def report(found: Runs, *, by: Sequence[str] = ("replay",), baseline: str = "uni
     return Report(html, made, tables)
 
 
+def _methods(runs: Sequence[Run], by: Sequence[str]) -> dict[str, list[Run]]:
+    """Runs by method; those whose buffer was cleared are a method of their own."""
+    found: dict[str, list[Run]] = {}
+    for (*names, cleared), each in group(runs, (*by, "replay.clear_at_change")).items():
+        control = "" if cleared in ("None", "0") else f", cleared at change {cleared}"
+        found.setdefault(f"{' '.join(names)}{control}", []).extend(each)
+    return found
+
+
 def _section(part: Section, number: int) -> str:
     html = [f'<section id="part-{number}"><h2>{escape(part.title)}</h2>']
     html += [f'<p class="verdict">{escape(verdict)}</p>' for verdict in part.verdicts]
     if not part.tables:
         html.append("<p>These runs have recorded nothing to compare yet.</p>")
     figures = [_figure(each, f"{number}-{i}") for i, each in enumerate(part.figures)]
-    html += [*figures[:1], *(table.html() for table in part.tables), *figures[1:]]
+    lead = 1 if part.verdicts else 0  # the figure that goes with the verdict
+    html += [*figures[:lead], *(table.html() for table in part.tables), *figures[lead:]]
     for position, (method, runs) in enumerate(part.methods.items()):
         if method in part.stored:
             run, steps = part.stored[method]
@@ -118,7 +132,7 @@ def _film(path: Path, method: str) -> str:
     return f"<figure>{shown}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _figure(figure: sections.Figure, prefix: str) -> str:
+def _figure(figure: Figure, prefix: str) -> str:
     """A chart inside the page: its text takes the page's colour, its names are its own."""
     svg = figure.chart.svg()
     svg = svg[svg.index("<svg") :].replace(chart.INK, "currentColor")

@@ -123,6 +123,11 @@ class RecordConfig:
     probe_every: Whole = 0
     """Steps between two tests of the world model on the fixed scenes of the object-interaction
     assay; 0: none."""
+    snapshot_every: Whole = 0
+    """Steps between two snapshots of priorities and visits, which the report's tables of replay
+    come from; 0: none."""
+    snapshot_steps: Whole = 100_000
+    """Stored steps that a snapshot keeps at most, evenly spread."""
     print_seconds: float = 10.0
     """Seconds between two lines where the output is no terminal."""
 
@@ -135,6 +140,8 @@ class RecordConfig:
                 "video_context": (1, None),
                 "video_rows": (1, 64),
                 "probe_every": (0, None),
+                "snapshot_every": (0, None),
+                "snapshot_steps": (1, None),
                 "print_seconds": (0, None),
             },
         )

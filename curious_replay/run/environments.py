@@ -31,6 +31,8 @@ class EnvFacts:
     has_phases: bool
     phases: tuple[str, ...]
     """Those it can be put into, where it tells."""
+    schedule: tuple[tuple[int, str], ...] | None
+    """Frames and the phases that begin there; None: it has phases, but does not tell when."""
     fps: float
     """Steps a second in a film."""
     camera: str | None
@@ -90,9 +92,17 @@ def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
         can_save=env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state"),
         has_phases=env.has_wrapper_attr("set_phase"),
         phases=clock.known if isinstance(clock, PhaseClock) else (),
+        schedule=_schedule(name, clock, info),
         fps=float(env.metadata.get("render_fps") or 10),
         camera=info.get("camera"),
     )
+
+
+def _schedule(name: str, clock: Any, info: dict[str, Any]) -> tuple[tuple[int, str], ...] | None:
+    """What an environment follows: its schedule, or the one phase it is held in."""
+    if isinstance(clock, PhaseClock):
+        return clock.schedule.changes if clock.forced is None else ((0, clock.forced),)
+    return None if is_own(name) and "phase" in info else ()
 
 
 def _try(name: str, env: gymnasium.Env) -> dict[str, Any]:

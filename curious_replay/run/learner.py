@@ -6,7 +6,7 @@ depend on which of the two is faster. The batch that is next is part of a checkp
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ import numpy as np
 
 from curious_replay.agents.interface import Agent, NonFiniteError, Stream
 from curious_replay.replay import Batch, ReplayBuffer
+
+Array = np.ndarray
 
 
 class TrainingFailedError(RuntimeError):
@@ -67,7 +69,10 @@ class Learner:
         skip_nonfinite: bool,
         nonfinite_limit: int,
         folder: Path,
+        replayed: Callable[[Array], None],
     ) -> None:
+        self.replayed = replayed
+        """Is told the ids [B, T] of each batch that was learned from."""
         self.agent, self.replay = agent, replay
         self.batch = Stream(batch_size, batch_length)
         agent.unread = {"model", "likelihood", "kl", "td"}.difference(replay.sampler.signals)
@@ -94,6 +99,7 @@ class Learner:
         if feedback is not None:
             if feedback.signals:
                 self.replay.update(batch.ids, feedback.signals)
+                self.replayed(batch.ids)
             self.averages.add(feedback.metrics)
             self.updates += 1
             self._skipped_in_a_row = 0

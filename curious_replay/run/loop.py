@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from curious_replay.agents.interface import Agent
 from curious_replay.replay import ReplayBuffer
+from curious_replay.run import snapshots
+from curious_replay.run.changes import Changes
 from curious_replay.run.checkpoint import Checkpoints, Saved
 from curious_replay.run.clock import Every, Ratio
 from curious_replay.run.config import Config
@@ -59,9 +61,11 @@ class Trainer:
             "evaluate": Every(config.eval.every, last=0),
             "film": Every(config.record.video_every if facts.spaces.image else 0, last=0),
             "probe": Every(config.record.probe_every, last=0),
+            "snapshot": Every(config.record.snapshot_every, last=0),
             "save": Every(config.train.save_every, last=0),
         }
         self.episodes = Averages()
+        self.changes = Changes(config.env.num_envs)
         self._opened = ExitStack()
         envs = make_envs(config.choice.env, config.env, config.env.num_envs)
         self._opened.callback(envs.close)
@@ -74,6 +78,7 @@ class Trainer:
             agent, replay, config.train.batch_size, config.train.batch_length,
             skip_nonfinite=config.train.nonfinite == "skip",
             nonfinite_limit=config.train.nonfinite_limit, folder=record.folder,
+            replayed=self.changes.replayed,
         )  # fmt: skip
         self._opened.callback(self.learner.close)
         self.evaluation = Evaluation(agent, config, facts)
@@ -114,6 +119,7 @@ class Trainer:
         for name, last in state["every"].items():
             self.every[name].last = last
         self.episodes.set_state(state["episodes"])
+        self.changes.set_state(state["changes"])
         self.agent.load_tensors(saved.agent)
         self.driver.load_tensors(saved.policy)
         self.driver.set_state(state["driver"])
@@ -122,13 +128,14 @@ class Trainer:
         self._changed = False
 
     def _do_what_is_due(self) -> None:
-        """Metrics, evaluation, film, checkpoint; what a stop prevents stays due."""
+        """Metrics, evaluation, film, snapshot, checkpoint; what a stop prevents stays due."""
         step = self.counters.step
         acts = {
             "log": self._log,
             "evaluate": self._evaluate,
             "film": self._film,
             "probe": self._test_model,
+            "snapshot": self._snapshot,
         }
         for name, act in acts.items():
             if not self.stop and self.every[name].due(step) and act():
@@ -143,6 +150,9 @@ class Trainer:
 
     def _send(self) -> None:
         self._changed = True
+        if 0 < self.changes.see(self.driver.shown.phases) == self.config.replay.clear_at_change:
+            self.replay.clear()
+            self.learner.next = None  # it was drawn from what is gone
         self.watch.time("policy", self.driver.send)
         if self.counters.step >= self.config.train.prefill and self.replay.ready:
             self.owed = self.ratio(self.counters.step)
@@ -164,6 +174,7 @@ class Trainer:
         values = self.learner.averages.take()
         values |= {f"episode/{name}": value for name, value in self.episodes.take().items()}
         values |= self.driver.tally.take_interval()
+        values |= self.changes.take_share()
         stats = self.replay.stats()
         values |= {f"replay/{n}": value for n, value in stats.items() if n not in UNRECORDED}
         if self.learner.skipped:
@@ -217,6 +228,15 @@ class Trainer:
             self.record.probe(asdict(self.counters), line)
         return True
 
+    def _snapshot(self) -> bool:
+        """Visits and priorities of what is stored, for analyses."""
+        most = self.config.record.snapshot_steps
+        counters = asdict(self.counters)
+        snapshots.write(
+            self.record.folder, snapshots.take(self.replay, self.changes, counters, most)
+        )
+        return True
+
     def _save(self) -> None:
         """Save everything, unless that is done; changes nothing of what comes next."""
         if not self._changed:
@@ -227,6 +247,7 @@ class Trainer:
             "ratio": self.ratio.get_state(),
             "every": {name: every.last for name, every in self.every.items()},
             "episodes": self.episodes.get_state(),
+            "changes": self.changes.get_state(),
             "driver": self.driver.get_state(),
             "learner": self.learner.get_state(),
             "record": self.record.position(),

@@ -77,7 +77,8 @@ def _environment(kind: str, scale: str) -> Changes:
         train = {"steps": mini_frames.get(kind, 20_000) // repeat}
     else:
         train = {"steps": 300}
-    return {"env": env, "train": train}
+    every = {"paper": 10_000, "mini": 1000, "debug": 100}[scale]
+    return {"env": env, "train": train, "record": {"snapshot_every": every}}
 
 
 def _dreamer_v3(kind: str, choice: Choice) -> Changes:

@@ -4,7 +4,8 @@
     metrics.jsonl   losses and the like               episodes.jsonl  one line for each episode
     probe.jsonl     model error on test scenes        speed.jsonl     whatever depends on the clock
     events/         the same for TensorBoard, without the probe
-    videos/         films                             checkpoints/    not ours: what resuming needs
+    videos/         films
+    checkpoints/, snapshots/    not ours: what resuming needs, and what replay held at times
 
 Each line begins with the counters: frame, step, update. A line is with the operating system when
 the call returns, so a kill loses none. A checkpoint keeps `position()`; `open` goes back to it, and

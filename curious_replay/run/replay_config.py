@@ -39,9 +39,12 @@ class ReplayConfig:
     """Whether the drawn step closes its window (DreamerV3) or opens it (DreamerV2)."""
     cross_episodes: bool = True
     """Whether a window may reach over the end of an episode."""
+    clear_at_change: Whole = 0
+    """Empty the buffer at the first (1), second (2), ... change of phase; 0: never. The paper's
+    control: what forgetting looks like."""
 
     def __post_init__(self) -> None:
-        within("replay", self, {"capacity": (2, None)})
+        within("replay", self, {"capacity": (2, None), "clear_at_change": (0, None)})
         self.rule()
 
     def rule(self) -> Rule | Mixture:

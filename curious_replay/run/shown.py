@@ -51,7 +51,10 @@ class Tally:
     """Sums over the episodes in progress, one row for each environment."""
 
     def __init__(self, num_envs: int, logs: dict[str, Array]) -> None:
-        self.scalars = sorted(name for name, value in logs.items() if value.ndim == 0)
+        # A phase has a number of its own: its sum says nothing.
+        counted = {n: v for n, v in logs.items() if v.ndim == 0 and n != "log_phase"}
+        self.scalars = sorted(counted)
+        self.whole = [counted[name].dtype.kind in "biu" for name in self.scalars]
         self.returns = np.zeros(num_envs)
         self.lengths = np.zeros(num_envs, np.int64)
         self.sums = np.zeros((len(self.scalars), num_envs))
@@ -64,7 +67,7 @@ class Tally:
         self.interval["env/reward"] += float(shown.reward.sum())
         for row, name in enumerate(self.scalars):
             self.sums[row] += shown.logs[name]
-            self.interval[_title(name)] += float(shown.logs[name].sum())
+            self.interval[_title(name)] += self._number(row, shown.logs[name].sum())
 
     def take_interval(self) -> dict[str, float]:
         """Return sums over all environments since the last time, and begin anew.
@@ -83,7 +86,7 @@ class Tally:
             "length": int(self.lengths[env]),
         }
         for row, name in enumerate(self.scalars):
-            values[_title(name)] = float(self.sums[row, env])
+            values[_title(name)] = self._number(row, self.sums[row, env])
         for name, counts in shown.achievements.items():
             values[f"achievement/{name}"] = int(counts[env])
         if shown.restarted[env]:
@@ -103,7 +106,12 @@ class Tally:
             setattr(self, name, value)
 
     def _nothing(self) -> dict[str, float]:
-        return dict.fromkeys(["env/reward", *map(_title, self.scalars)], 0.0)
+        numbers = {_title(name): self._number(row, 0) for row, name in enumerate(self.scalars)}
+        return {"env/reward": 0.0, **numbers}
+
+    def _number(self, row: int, value: float) -> float:
+        """A sum as the kind of number that the log holds: counts are whole."""
+        return int(value) if self.whole[row] else float(value)
 
 
 def _title(name: str) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from curious_replay.agents.interface import Agent
 from curious_replay.replay import ReplayBuffer
-from curious_replay.run import preflight
+from curious_replay.run import preflight, snapshots
 from curious_replay.run.checkpoint import Checkpoints, Saved
 from curious_replay.run.config import Config, differences
 from curious_replay.run.environments import EnvFacts, look_at
@@ -57,6 +57,7 @@ def train(
         raise ValueError("--record.wandb needs the package: pip install 'curious-replay[wandb]'")
     _prepare_torch(config)
     facts = look_at(config.choice.env, config.env)
+    _check_changes(config, facts)
     agent = make_agent(config, facts)
     needed = preflight.needs(config, facts, agent)
     for line in needed.lines():
@@ -81,10 +82,16 @@ def _run(
     if exists:
         _check_camera(folder, facts)
         record = Record.open(folder, position=saved.state["record"] if saved else {}, **shows)
+        snapshots.forget_after(folder, saved.step if saved else 0)
         write_json(folder / "config.json", config.to_json())
     else:
         record = Record.create(folder, config.to_json(), seed=config.seed, **shows)
-        record.remember(camera=facts.camera, threads=torch.get_num_threads(), **agent.remarks)
+        record.remember(
+            camera=facts.camera,
+            threads=torch.get_num_threads(),
+            schedule=facts.schedule,
+            **agent.remarks,
+        )
     title = f"{config.choice.env}  {config.choice.agent}  {config.choice.replay}"
     seconds = config.record.print_seconds
     with record, Progress(console, config.train.steps, seconds, title=title) as progress:
@@ -133,6 +140,17 @@ def _check_resumable(old: Config, new: Config) -> None:
                 f"{name} was {before} in this run and cannot become {now}: leave it out to resume, "
                 "or choose another --logdir"
             )
+
+
+def _check_changes(config: Config, facts: EnvFacts) -> None:
+    """Refuse to wait for a change that never comes; some environments do not tell beforehand."""
+    wanted, schedule = config.replay.clear_at_change, facts.schedule
+    if schedule is not None and wanted > max(len(schedule) - 1, 0):
+        raise ValueError(
+            f"--replay.clear-at-change must be at most {max(len(schedule) - 1, 0)}, the number of "
+            f"times that {config.choice.env} changes, got {wanted}; its schedule is "
+            f"{[*map(list, schedule)]}"
+        )
 
 
 def _check_camera(folder: Path, facts: EnvFacts) -> None:

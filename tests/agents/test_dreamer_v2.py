@@ -7,6 +7,7 @@ import pytest
 import torch
 from batches import make_batch
 
+from curious_replay.agents.blocks.lookup import as_tensor
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.dreamer import Belief, Imagined, Lesson
 from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model
@@ -296,7 +297,7 @@ def by_definition(agent, imagined):
     """Returns by their n-step definition, weights and values, state by state."""
     model, behaviour, config = agent.model, agent.behaviour, agent.config
     with torch.no_grad():
-        features = imagined.features
+        features = as_tensor(imagined.features)
         rewards = model.reward(features)
         values = behaviour.target_critic(features)[..., 0]
         if model.discount_head is None:
@@ -327,11 +328,13 @@ def test_discrete_actor_follows_the_score_function():
     learn(agent)
     imagined = caught["imagined"]
     assert isinstance(imagined, Imagined)
-    assert not imagined.features.requires_grad
+    assert not as_tensor(imagined.features).requires_grad
     returns, weights, values = by_definition(agent, imagined)
     loss = torch.zeros(())
     for t in range(3):
-        policy = agent.behaviour.actor.policy(agent.behaviour.actor(imagined.features[t]))
+        policy = agent.behaviour.actor.policy(
+            agent.behaviour.actor(as_tensor(imagined.features)[t])
+        )
         advantage = returns[t + 1] - values[t]
         gain = policy.log_probability(imagined.actions[t]) * advantage + 0.1 * policy.entropy
         loss = loss - (weights[t] * gain).sum() / 15

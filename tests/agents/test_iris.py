@@ -147,7 +147,7 @@ def slow_step(model, text, action, noise):
         return model.transformer(stacked)[:, -1]
 
     text.append(model.actions(action))
-    chances = iter(noise.unbind(1))
+    chances = iter(noise.T.contiguous())
     reward, end = (
         draw(F.softmax(head(said()), -1), next(chances))
         for head in (model.reward_head, model.end_head)

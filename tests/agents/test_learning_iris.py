@@ -38,7 +38,7 @@ def test_world_model_beats_what_needs_no_learning(tmp_path):
     agent = Iris(config, Spaces(4, discrete=True, image=(32, 32)), seed=0)
     learner = Learner(
         agent, buffer, settings.train.batch_size, settings.train.batch_length,
-        skip_nonfinite=False, nonfinite_limit=1, folder=tmp_path,
+        skip_nonfinite=False, nonfinite_limit=1, folder=tmp_path, replayed=lambda ids: None,
     )  # fmt: skip
     for update in range(450):
         learner.update()

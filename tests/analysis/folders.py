@@ -47,3 +47,24 @@ def write_checkpoint(folder, fields, *, num_envs=1, capacity=1000, updates=0, re
     state = {"counters": {"frame": step * repeat, "step": step, "update": updates}}
     (path / "state.json").write_text(json.dumps(state))
     return buffer
+
+
+def write_snapshot(folder, step, *, ids, visits, priorities, **others):
+    """A snapshot as `curious train` leaves it; frames are two for each step."""
+    count, priorities = len(ids), np.asarray(priorities)
+    values = {
+        "ids": np.asarray(ids),
+        "visits": np.asarray(visits),
+        "priorities": priorities,
+        "totals": priorities.sum(1),
+        "drawable": np.count_nonzero(priorities[0]),
+        "fraction": 0.0,
+        "num_envs": 1,
+        "phase": np.zeros(count, int),
+        "phases": np.array(["only"]),
+        "step": step,
+        "frame": 2 * step,
+        **others,
+    }
+    (folder / "snapshots").mkdir(exist_ok=True)
+    np.savez(folder / "snapshots" / f"{step:09d}.npz", **values)

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from folders import counters, write_run
+from folders import counters, write_run, write_snapshot
 
-from curious_replay.analysis import crafter, load
+from curious_replay.analysis import crafter, crafter_replay, load, replay_probe
 
 
 def games(*sets):
@@ -21,7 +21,8 @@ def test_names_are_those_of_the_game():
     assert len(crafter.SPECTRUM) == 22
     assert crafter.ITEMS == game.ITEMS
     assert len(crafter.HARD) == 13
-    assert set(crafter.RESOURCES) < set(crafter.ITEMS)
+    assert set(crafter_replay.FOUND_BY) < set(crafter.ITEMS)
+    assert set(crafter_replay.FOUND_BY.values()) < set(crafter.SPECTRUM)
 
 
 def test_the_formulas_worked_example():
@@ -82,10 +83,10 @@ def test_episodes_of_a_run(tmp_path):
 def test_sampling_relative_to_uniform():
     # Four steps can be drawn, their mean priority is 2; holding are those of 1, 5 and one that
     # cannot be drawn: the median of 0.5 and 2.5.
-    priorities = [1, 1, 1, 5, 0]
+    chance = replay_probe.relative([1, 1, 1, 5, 0])
     holding = [True, False, False, True, True]
-    assert crafter.relative_sampling(priorities, holding) == 1.5
-    assert math.isnan(crafter.relative_sampling(priorities, [False] * 5))
+    assert crafter.relative_sampling(chance, holding) == 1.5
+    assert math.isnan(crafter.relative_sampling(chance, [False] * 5))
     assert math.isnan(crafter.relative_sampling([], []))
 
 
@@ -107,3 +108,44 @@ def test_checkpoints_after_a_step():
     assert crafter.checkpoint_after(100, 100) == 100
     assert crafter.checkpoint_after(101, 100) == 200
     assert math.isnan(crafter.checkpoint_after(math.nan, 100))
+
+
+def crafter_run(folder, seed):
+    """Wood is collected from step 300 on; two snapshots, wood is held in the second alone."""
+    episodes = [
+        {
+            **counters(100 * i),
+            "mode": "train",
+            "length": 100,
+            "achievement/collect_wood": int(i > 2),
+        }
+        for i in range(1, 11)
+    ]
+    run = write_run(folder, env="crafter", episodes=episodes, seed=seed, steps=1000,
+                    replay_settings={"capacity": 1000})  # fmt: skip
+    inventory = np.zeros((4, 16), np.uint8)
+    write_snapshot(run, 250, ids=range(4), visits=[1, 1, 1, 1], priorities=[[1, 1, 1, 1.0]],
+                   log_inventory=inventory)  # fmt: skip
+    inventory[2:, crafter.ITEMS.index("wood")] = 3
+    # Mean priority 2: steps that hold wood have 1 and 3 times the chance of uniform replay.
+    write_snapshot(run, 500, ids=range(4), visits=[1, 1, 4, 6], priorities=[[0.0, 1, 3, 2 + seed]],
+                   log_inventory=inventory)  # fmt: skip
+    return load.load_run(run)
+
+
+def test_tables_by_resource_held(tmp_path):
+    runs = [crafter_run(tmp_path / str(seed), seed) for seed in range(2)]
+    found = crafter_replay.sampling_by_resource(runs, budget=1000)
+    # p · N / Σp: 3 · 3 / 6 and 2 · 3 / 6 of the first, 9 / 7 twice of the second.
+    assert found["wood"].values == pytest.approx([1.25, 9 / 7])
+    assert found["wood"].steps == [500, 500]  # success comes at step 500, not before 300
+    assert np.isnan(found["iron"].values).all()
+    trained = crafter_replay.training_by_resource(runs)
+    expected = replay_probe.uniform_visits(range(4), 4, 12)
+    assert trained["wood"].values[0] == pytest.approx((4 / expected[2] + 6 / expected[3]) / 2)
+    assert trained["wood"].steps == [500, 500]
+    assert np.isnan(trained["stone"].values).all()
+    assert len(trained["stone"].steps) == 2
+    bare = load.load_run(write_run(tmp_path / "bare", env="crafter"))
+    assert np.isnan(crafter_replay.sampling_by_resource([bare], 1000)["wood"].values).all()
+    assert np.isnan(crafter_replay.training_by_resource([bare])["wood"].values).all()

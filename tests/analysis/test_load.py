@@ -1,13 +1,13 @@
 """Run folders become arrays, whatever state a run was left in."""
 
 import json
-import time
 
 import numpy as np
 import pytest
 from folders import counters, write_checkpoint, write_run
 
 from curious_replay.analysis import load, stored
+from curious_replay.analysis.lines import Table, read_table
 
 
 def test_columns_have_types_and_gaps(tmp_path):
@@ -16,7 +16,7 @@ def test_columns_have_types_and_gaps(tmp_path):
         {**counters(1), "loss": "NaN", "extra": 2},
         {**counters(2), "loss": "-Infinity", "mode": "eval"},
     ]
-    table = load.read_table(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
+    table = read_table(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
     assert table.rows == 3
     assert table["frame"].dtype == np.int64
     assert table["frame"].tolist() == [0, 1, 2]
@@ -45,21 +45,21 @@ def test_what_the_record_writes_is_read_back(tmp_path):
 def test_a_torn_last_line_is_left_out_and_a_damaged_one_named(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"frame": 1}\n{"frame": 2}\n{"fra')
-    assert load.read_table(path)["frame"].tolist() == [1, 2]
+    assert read_table(path)["frame"].tolist() == [1, 2]
     path.write_text('{"frame": 1}\n{"fr\n[3]\n{"frame": 4}\n')
     with pytest.warns(UserWarning, match="line [23] cannot be read") as caught:
-        assert load.read_table(path)["frame"].tolist() == [1, 4]
+        assert read_table(path)["frame"].tolist() == [1, 4]
     assert len(caught) == 2
     path.write_text("")
-    assert load.read_table(path).rows == 0
-    assert load.read_table(tmp_path / "absent.jsonl").rows == 0
+    assert read_table(path).rows == 0
+    assert read_table(tmp_path / "absent.jsonl").rows == 0
 
 
 def test_two_objects_on_one_line_are_one_damaged_line(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"frame": 1},{"frame": 2}\n{"frame": 3}\n')
     with pytest.warns(UserWarning, match="line 1"):
-        assert load.read_table(path)["frame"].tolist() == [3]
+        assert read_table(path)["frame"].tolist() == [3]
 
 
 def test_runs_are_found_grouped_and_broken_ones_named(tmp_path):
@@ -84,13 +84,61 @@ def test_runs_are_found_grouped_and_broken_ones_named(tmp_path):
     assert list(load.group(found.runs, ["replay.alpha", "replay.none"])) == [("0.5", "None")]
 
 
-def test_a_thousand_runs_of_a_thousand_rows_load_in_seconds(tmp_path):
-    lines = [{**counters(i), **{f"loss/{n}": i + n / 10 for n in range(10)}} for i in range(1000)]
-    run = load.load_run(write_run(tmp_path / "a", metrics=lines))
-    began = time.process_time()
-    for _ in range(20):
-        assert load.read_table(run.folder / "metrics.jsonl").rows == 1000
-    assert (time.process_time() - began) / 20 < 0.05  # seconds for one; some 8 ms on a slow core
+def test_columns_cut_out_of_the_text_are_those_of_the_parsed_lines(tmp_path, monkeypatch):
+    written = [
+        {**counters(i), **({"loss": i / 3} if i > 1 else {}), "n": 3 * i, "big": 1e300 * i,
+         "mode": "a, b" if i % 2 else "", "odd": "NaN" if i == 3 else i, "yes": i > 2,
+         "huge": 10**30, "nothing": None, "loss/last": float(i)}
+        for i in range(7)
+    ]  # fmt: skip
+    path = write_run(tmp_path / "a", metrics=written) / "metrics.jsonl"
+    whole = Table.of(written)
+    real, parsed = json.loads, []
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(text) or real(text))
+    cut = read_table(path)
+    assert cut.rows == 7
+    assert parsed == []  # nothing is parsed that nobody asked for
+    assert cut["loss"][3] == 1
+    assert parsed == []
+    for name in whole:
+        assert cut[name].dtype == whole[name].dtype, name
+        np.testing.assert_array_equal(cut[name], whole[name], name)
+    assert sorted(cut) == sorted(whole)
+    assert len(cut) == len(whole)
+    assert "absent" not in cut
+    assert (cut.last("n"), whole.last("n"), cut.last("loss/last")) == (18, 18, 6)
+    assert np.isnan([cut.last("absent"), whole.last("absent"), Table({}, 0).last("n")]).all()
+    some = cut.where(cut["frame"] > 4)
+    assert some.last("n") == 18
+    assert some["n"].tolist() == [15, 18]
+    assert "absent" not in some
+    assert len(some) == len(whole)
+
+
+def test_a_value_is_found_wherever_it_moves_to(tmp_path):
+    names = ["a" * length for length in (300, 1, 200, 90, 2)]
+    lines = [{**counters(i), "name": name, "x": i + 0.5} for i, name in enumerate(names)]
+    table = read_table(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
+    assert table["x"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
+    assert table["name"].tolist() == names
+
+
+def test_a_table_stays_as_it_was_while_its_run_writes_on(tmp_path):
+    path = write_run(tmp_path / "a", metrics=[{**counters(i), "x": i} for i in range(3)])
+    path = path / "metrics.jsonl"
+    table = read_table(path)
+    with path.open("a") as file:
+        file.write(json.dumps({**counters(3), "x": 3}) + "\n")
+    assert read_table(path).rows == 4  # and is what was used last
+    assert table["x"].tolist() == [0, 1, 2]
+    assert np.isnan(table["y"]).tolist() == [True] * 3
+
+
+def test_a_value_that_cannot_be_read_is_named(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"frame": 1, "x": 1.5}\n{"frame": 2, "x": 1.5.2}\n')
+    with pytest.warns(UserWarning, match="line 2: x cannot be read"):
+        np.testing.assert_array_equal(read_table(path)["x"], [1.5, np.nan])
 
 
 def test_progress_and_episodes_by_mode(tmp_path):
@@ -125,15 +173,6 @@ def test_changes_come_from_the_record_then_the_settings_then_the_episodes(tmp_pa
     assert one == ((0, "a"), (20, "b"), (40, "a"))
     assert two == ((0, "x"), (5, "y"))
     assert three == ((0, "x"), (7, "y"))
-
-
-def test_changes_of_an_endless_world_come_from_intervals_of_training(tmp_path):
-    metrics = [{**counters(10 * i, 2), "log/phase": 10 * (3 <= i < 5)} for i in range(7)]
-    run = load.load_run(write_run(tmp_path / "a", metrics=metrics))
-    assert run.changes == ((0, "phase 0"), (40, "phase 1"), (80, "phase 0"))
-    metrics = [{**counters(i), "log/phase": int(i > 2)} for i in range(1, 5)]
-    run = load.load_run(write_run(tmp_path / "every step", metrics=metrics))
-    assert run.changes == ((0, "phase 0"), (2, "phase 1"))
 
 
 @pytest.mark.parametrize("capacity", [1000, 20])

@@ -50,6 +50,15 @@ def test_pixels_in_the_buffer():
     assert interaction.pixels_in_buffer([], 2).tolist() == []
 
 
+def test_pixels_by_interval():
+    steps, pixels = [10, 20, 30, 40], [0, 20, 40, 10]
+    assert interaction.pixels_by_interval(steps, pixels).tolist() == [0, 20, 60, 70]
+    # A buffer of 15 steps: at step 30, half of what came in steps 10 to 20 is gone.
+    assert interaction.pixels_by_interval(steps, pixels, 15).tolist() == [0, 20, 50, 30]
+    assert interaction.pixels_by_interval(steps, pixels, cleared=20).tolist() == [0, 20, 40, 50]
+    assert interaction.pixels_by_interval([], []).tolist() == []
+
+
 def assay(tmp_path, capacity=1000):
     metrics = [{**counters(10 * i, 2), "log/contacts": 2 * i} for i in range(3)]
     folder = write_run(tmp_path / "a", metrics=metrics, env_settings={"action_repeat": 2})

@@ -1,14 +1,15 @@
 """What a buffer replays, worked out by hand and against simulated uniform replay."""
 
+import json
 import math
 
 import numpy as np
 import pytest
-from folders import write_checkpoint, write_run
+from folders import write_checkpoint, write_run, write_snapshot
 
-from curious_replay.analysis import load, replay_probe, stored
-from curious_replay.analysis.replay_probe import Snapshot
-from curious_replay.replay import Curious, ReplayBuffer
+from curious_replay.analysis import load, replay_probe, snapshots, stored
+from curious_replay.analysis.snapshots import Snapshot
+from curious_replay.replay import Curious, Mixture, ReplayBuffer, Uniform
 
 
 def test_relative_priorities_have_mean_one():
@@ -19,7 +20,8 @@ def test_relative_priorities_have_mean_one():
 
 
 def test_profile_across_the_buffer():
-    found = replay_probe.profile([0, 1, 2, 9], [1, 1, 2, 4], [8, 6, 4, 0], bins=3)
+    chance = replay_probe.relative([1, 1, 2, 4])
+    found = replay_probe.profile([0, 1, 2, 9], chance, [8, 6, 4, 0], bins=3)
     assert found.position.tolist() == pytest.approx([1.5, 7.5])  # of 0 to 3 and 6 to 9
     assert found.priority.tolist() == pytest.approx([2 / 3, 2])
     assert found.visits.tolist() == [6, 0]
@@ -29,7 +31,7 @@ def test_profile_across_the_buffer():
 
 
 def test_by_phase():
-    found = replay_probe.by_phase([0, 0, 2], [1, 1, 4], [5, 7, 1])
+    found = replay_probe.by_phase([0, 0, 2], replay_probe.relative([1, 1, 4]), [5, 7, 1])
     assert found.position.tolist() == [0, 2]
     assert found.priority.tolist() == [0.5, 2]
     assert found.visits.tolist() == [6, 1]
@@ -43,8 +45,9 @@ def test_segments_and_share_of_draws():
 
 
 def test_share_of_visits_between_snapshots():
-    earlier = Snapshot(1, 1, np.array([0, 1, 2]), np.array([9, 5, 5]), np.zeros(3))
-    later = Snapshot(2, 2, np.array([1, 2, 3]), np.array([5, 6, 3]), np.zeros(3))
+    nothing = (np.zeros((1, 3)), np.zeros(1), 0)
+    earlier = Snapshot(1, 1, np.array([0, 1, 2]), np.array([9, 5, 5]), *nothing)
+    later = Snapshot(2, 2, np.array([1, 2, 3]), np.array([5, 6, 3]), *nothing)
     # Step 0 is gone; step 2 was visited once more, step 3 three times.
     assert replay_probe.share_of_visits(earlier, later, 3) == 0.75
     assert replay_probe.share_of_visits(earlier, later, 2) == 1
@@ -110,15 +113,60 @@ def test_the_rule_of_a_saved_buffer_can_be_split(tmp_path):
 def test_snapshots_of_a_run(tmp_path):
     folder = write_run(tmp_path / "a")
     run = load.load_run(folder)
-    assert replay_probe.snapshots(run) == []
-    (folder / "snapshots").mkdir()
+    assert snapshots.snapshots(run) == []
+    assert snapshots.newest(run) is snapshots.first_from(run, 0) is None
     for step in (2000, 1000):
-        np.savez(folder / "snapshots" / f"{step:09d}.npz", ids=[step], visits=[1], priorities=[2.0],
-                 step=step, frame=2 * step, update=3)  # fmt: skip
+        write_snapshot(folder, step, visits=[1], priorities=[[2.0]], ids=[step])
     (folder / "snapshots" / "000003000.npz").write_bytes(b"torn")
     (folder / "snapshots" / "note.npz").write_bytes(b"")
-    found = replay_probe.snapshots(run)
+    found = snapshots.snapshots(run)
     assert [(s.step, s.frame, s.ids.tolist()) for s in found] == [
         (1000, 2000, [1000]),
         (2000, 4000, [2000]),
     ]
+    assert snapshots.newest(run).step == snapshots.first_from(run, 1001).step == 2000
+    assert snapshots.first_from(run, 1000).step == 1000
+    assert snapshots.first_from(run, 2001) is None
+    assert snapshots.first_from(run, math.nan) is None
+
+
+def test_the_chance_of_a_snapshot_is_that_of_the_whole_buffer(tmp_path):
+    # Six steps can be drawn, Σp is 12 and 3 under the two rules; a quarter is drawn by the second.
+    folder = write_run(tmp_path / "a")
+    write_snapshot(folder, 9, ids=[0, 5, 10, 15], visits=[1, 2, 3, 4], num_envs=5, drawable=6,
+                   priorities=[[4.0, 2.0, 1.0, 0.0], [0.5, 1.0, 0.5, 0.0]], totals=[12.0, 3.0],
+                   fraction=0.25)  # fmt: skip
+    found = snapshots.newest(load.load_run(folder))
+    assert found.chance.tolist() == [1.75, 1.25, 0.625, 0]  # 3/4 of p/2 and 1/4 of 2p
+    assert found.time.tolist() == [0, 1, 2, 3]
+    assert found.age.tolist() == [3, 2, 1, 0]
+
+
+def test_what_a_run_writes_is_what_is_read(tmp_path):
+    from curious_replay.run import snapshots as written  # noqa: PLC0415
+    from curious_replay.run.changes import Changes  # noqa: PLC0415
+
+    rule = Mixture(Curious(), Uniform(), 0.25)
+    buffer, changes = ReplayBuffer(100, 2, rule=rule, seed=0), Changes(1)
+    for t in range(30):
+        flag = np.array([t == 0])
+        changes.see(["a" if t < 20 else "b"])
+        buffer.add({"is_first": flag, "is_last": flag & False, "is_terminal": flag & False,
+                    "log_n": np.array([t])})  # fmt: skip
+    for _ in range(10):
+        batch = buffer.sample(1)
+        buffer.update(batch.ids, {"model": np.full(batch.ids.shape, 7.0)})
+    folder = write_run(tmp_path / "a")
+    counters = {"frame": 60, "step": 30, "update": 10}
+    written.write(folder, written.take(buffer, changes, counters, 30))
+    buffer.save(folder / "checkpoints" / "000001-step-30" / "replay")
+    state = json.dumps({"counters": counters})
+    (folder / "checkpoints" / "000001-step-30" / "state.json").write_text(state)
+    run = load.load_run(folder)
+    found = snapshots.newest(run)
+    assert found.logs["log_n"].tolist() == found.time.tolist() == list(range(30))
+    assert found.phases[found.phase].tolist() == ["a"] * 20 + ["b"] * 10
+    assert found.visits.sum() == 20
+    assert found.chance[1:].mean() == pytest.approx(1)
+    assert found.chance[0] == 0
+    np.testing.assert_allclose(found.chance, stored.newest(run).chance)

@@ -25,6 +25,21 @@ class Numbers(gymnasium.Env):
         return np.array([self.count, 1, 2], np.float64)
 
 
+class Phases(Numbers):
+    """Changes after thirty steps, which it does not tell beforehand."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = 0
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0], {"phase": "late" if self.total > 30 else "early"}
+
+    def step(self, action):
+        self.total += 1
+        return (*super().step(action)[:-1], {"phase": "late" if self.total > 30 else "early"})
+
+
 class Saves(Numbers):
     def get_state(self):
         return {"count": self.count, "random": self.np_random.bit_generator.state}

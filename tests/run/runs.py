@@ -41,4 +41,9 @@ def kill_at_update(monkeypatch, number):
 
 def lines(folder):
     """What a run recorded and must record again, bit by bit."""
-    return {name: (folder / name).read_bytes() for name in ("metrics.jsonl", "episodes.jsonl")}
+    names = ("metrics.jsonl", "episodes.jsonl")
+    snapshots = sorted((folder / "snapshots").glob("*"))
+    return {
+        **{name: (folder / name).read_bytes() for name in names},
+        **{path.name: path.read_bytes() for path in snapshots},
+    }

@@ -27,6 +27,7 @@ PUBLISHED_DREAMER_V3 = {
     "replay.capacity": 1_000_000,
     "replay.window": "last",
     "replay.cross_episodes": True,
+    "replay.clear_at_change": 0,
     "replay.c": 1e4,
     "replay.beta": 0.7,
     "replay.alpha": 0.7,

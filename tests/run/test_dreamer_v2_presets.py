@@ -26,6 +26,7 @@ BOTH = {
     "replay.capacity": 2_000_000,
     "replay.window": "first",
     "replay.cross_episodes": False,
+    "replay.clear_at_change": 0,
     "replay.c": 1e4,
     "replay.beta": 0.7,
     "replay.eps": 0.01,

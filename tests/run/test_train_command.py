@@ -118,6 +118,9 @@ VALUES = {
     "--record.video-context": "4",
     "--record.video-rows": "2",
     "--record.probe-every": "7",
+    "--record.snapshot-every": "7",
+    "--record.snapshot-steps": "9",
+    "--replay.clear-at-change": "1",
     "--record.print-seconds": "3",
 }
 CHOICES = [

@@ -13,6 +13,7 @@ from curious_replay.agents.blocks.latents import (
     mix_uniform,
     straight_through,
 )
+from curious_replay.agents.blocks.lookup import Features
 from curious_replay.agents.blocks.maths import exact
 
 LEAST_STD, MOST_STD = 0.1, 1.0  # of `NormalPolicy`
@@ -133,7 +134,7 @@ class Actor(nn.Module):
         self.actions, self.discrete, self.unimix = actions, discrete, unimix
         self.network = mlp(inputs, layers, units, actions if discrete else 2 * actions, style)
 
-    def forward(self, feature: Tensor) -> Tensor:
+    def forward(self, feature: Features) -> Tensor:
         """[..., inputs] -> outputs, which `policy` understands."""
         outputs: Tensor = self.network(feature)
         return outputs

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import Hidden, Style, output_layer
+from curious_replay.agents.blocks.upscale import upscale
 
 SMALLEST = 4  # pixels per side where convolutions end
 SMALLEST_VALID = 2  # and where they end if borders are not padded
@@ -89,9 +90,9 @@ class Decoder(nn.Module):
         for weight, finish in zip(self.weights[:-1], self.finish, strict=True):
             x = F.conv_transpose2d(x.permute(0, 3, 1, 2), weight, stride=2, padding=self.padding)
             x = finish(x.permute(0, 2, 3, 1))
-        x = F.conv_transpose2d(
-            x.permute(0, 3, 1, 2), self.weights[-1], self.bias, stride=2, padding=self.padding
-        )
+        if self.padding:
+            return upscale(x, self.weights[-1], self.bias)
+        x = F.conv_transpose2d(x.permute(0, 3, 1, 2), self.weights[-1], self.bias, stride=2)
         return x.permute(0, 2, 3, 1)
 
 

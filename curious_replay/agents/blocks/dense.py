@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.initial import normal_, uniform_
+from curious_replay.agents.blocks.lookup import Features, product
 
 NORM_EPS = 1e-3
 
@@ -57,9 +58,9 @@ class Dense(nn.Module):
         self.weight = nn.Parameter(style.fill_(torch.empty(outputs, inputs)))
         self.finish = Hidden(outputs, style)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Features) -> Tensor:
         """[..., inputs] -> [..., outputs]."""
-        finished: Tensor = self.finish(F.linear(x, self.weight))
+        finished: Tensor = self.finish(product(x, self.weight))
         return finished
 
 

@@ -22,17 +22,18 @@ def log_mix_uniform(logits: Tensor, share: float) -> Tensor:
     return mix_uniform(logits, share).log()
 
 
-def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
-    """Classes int64 [...], drawn by inverting the distribution [..., K] at `uniform` [...]."""
-    below = probabilities.detach().cumsum(-1) <= uniform.unsqueeze(-1)
-    # Rounding may leave the last sum below 1: then the draw is the last class, not one beyond.
-    return below[..., :-1].sum(-1)
-
-
 def draw_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """One-hot [..., K], drawn by inverting the distribution at `uniform` [...] in [0, 1)."""
     index = draw(probabilities, uniform).unsqueeze(-1)
     return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
+
+
+def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """Classes int64 [...], drawn by inverting the distribution [..., K] at `uniform` [...]."""
+    below = probabilities.detach().cumsum(-1)
+    index = torch.searchsorted(below, uniform.unsqueeze(-1), right=True).squeeze(-1)
+    # Rounding may leave the last sum below 1: then the draw is the last class, not one beyond.
+    return index.clamp_(max=probabilities.shape[-1] - 1)
 
 
 def straight_through(value: Tensor, smooth: Tensor) -> Tensor:
@@ -69,6 +70,18 @@ class Categorical:
         index = probabilities.argmax(-1, keepdim=True)
         one_hot = torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
         return straight_through(one_hot, probabilities).flatten(-2)
+
+    def ones(self, value: Tensor) -> Tensor:
+        """Where the ones of values [..., size] are: int64 [..., latents], from 0 to size - 1."""
+        return self._split(value).argmax(-1) + self._offsets(value)
+
+    def draw_ones(self, outputs: Tensor, noise: Tensor) -> Tensor:
+        """The `ones` of what `sample` would draw."""
+        probabilities = mix_uniform(self._split(outputs), self.unimix)
+        return draw(probabilities, noise) + self._offsets(outputs)
+
+    def _offsets(self, like: Tensor) -> Tensor:
+        return torch.arange(0, self.size, self.classes, device=like.device)
 
     def kl(self, left: Tensor, right: Tensor) -> Tensor:
         """KL(left || right) in nats, summed over all latents: [..., outputs] twice -> [...]."""

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import NORM_EPS, Dense, Style, output_layer
+from curious_replay.agents.blocks.latents import Categorical
+from curious_replay.agents.blocks.lookup import OneHotFeatures, look_up
 from curious_replay.agents.blocks.maths import exact
 from curious_replay.agents.blocks.shared_weight import SharedWeight
 
@@ -90,6 +92,18 @@ class Rssm(nn.Module):
         x = self.inputs(torch.cat([state.stoch, bounded(action)], -1))
         deter = self.gru(x, state.deter)
         return State(deter, self._draw(self.prior(deter), noise))
+
+    @torch.no_grad()
+    def imagine_quickly(
+        self, state: OneHotFeatures, action: Tensor, noise: Tensor
+    ) -> OneHotFeatures:
+        """As `imagine`, with `Categorical` latents and without gradients."""
+        assert isinstance(self.latent, Categorical)
+        weight = self.inputs.weight
+        of_stoch, of_action = weight[:, : state.size], weight[:, state.size :]
+        product = F.linear(bounded(action), of_action).add_(look_up(state.ones, of_stoch))
+        deter = self.gru(self.inputs.finish(product), state.deter)
+        return OneHotFeatures(deter, self.latent.draw_ones(self.prior(deter), noise), state.size)
 
     def observe(
         self,

@@ -5,6 +5,8 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from curious_replay.agents.blocks.lookup import Features
+
 
 class SlowCopy(nn.Module):
     """A moving average of another network's parameters, which no gradient reaches."""
@@ -15,7 +17,7 @@ class SlowCopy(nn.Module):
         self.network = copy.deepcopy(network).requires_grad_(False)
         self.fresh = nn.Buffer(torch.ones(()))  # 1 until the first `follow`, then 0
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Features) -> Tensor:
         """What the slow network says."""
         y: Tensor = self.network(x)
         return y

@@ -1,0 +1,99 @@
+"""What a run's replay held at earlier moments: its snapshots.
+
+`curious train` leaves `snapshots/<step>.npz` behind (--record.snapshot-every); they stay when
+checkpoints go. What is in them is said in run/snapshots.py, which writes them.
+"""
+
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from curious_replay.analysis.lines import Array
+from curious_replay.analysis.load import Run
+
+NUMBERS = ("step", "frame", "num_envs", "drawable", "fraction")
+ARRAYS = ("ids", "visits", "priorities", "totals", "phase", "phases")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Visits and priorities of stored steps, all of them or some that are evenly spread."""
+
+    step: int
+    frame: int
+    ids: Array
+    visits: Array
+    priorities: Array
+    """[rules, N], 0 where a step cannot be drawn."""
+    totals: Array
+    """[rules]: sum over the whole buffer."""
+    drawable: int
+    """Steps of the whole buffer that can be drawn."""
+    fraction: float = 0.0
+    """Part of a batch that is drawn by the second rule."""
+    num_envs: int = 1
+    phase: Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    phases: Array = field(default_factory=lambda: np.zeros(0, np.str_))
+    logs: Mapping[str, Array] = field(default_factory=dict)
+
+    @cached_property
+    def chance(self) -> Array:
+        """How likely each step is drawn, relative to uniform: p · N / Σp of the whole buffer, [N].
+
+        In a mixture, that of both rules by their parts of a batch.
+        """
+        parts = (1 - self.fraction, self.fraction)
+        sums = np.maximum(self.totals, 1e-300)
+        each = self.priorities * self.drawable / sums[:, None]
+        return np.asarray(sum(part * row for part, row in zip(parts, each, strict=False)))
+
+    @property
+    def time(self) -> Array:
+        """Number of each step in its environment, from 0, [N]."""
+        return self.ids // self.num_envs
+
+    @property
+    def age(self) -> Array:
+        """Steps of an environment since each was stored, [N]."""
+        time = self.time
+        return np.asarray(time.max(initial=0) - time)
+
+
+def paths(run: Run) -> list[Path]:
+    """Files of a run's snapshots, oldest first."""
+    found = (run.folder / "snapshots").glob("*.npz")
+    return sorted((p for p in found if re.fullmatch(r"\d{9,}", p.stem)), key=lambda p: int(p.stem))
+
+
+def snapshots(run: Run) -> list[Snapshot]:
+    """Snapshots of a run, oldest first; those that cannot be read are left out."""
+    return [found for found in map(read, paths(run)) if found is not None]
+
+
+def newest(run: Run) -> Snapshot | None:
+    """The last snapshot that can be read."""
+    return next((found for found in map(read, reversed(paths(run))) if found is not None), None)
+
+
+def first_from(run: Run, step: float) -> Snapshot | None:
+    """The first snapshot at a step or after it; None for no step (NaN) or no such snapshot."""
+    later = (path for path in paths(run) if int(path.stem) >= step)
+    return next((found for found in map(read, later) if found is not None), None)
+
+
+def read(path: Path) -> Snapshot | None:
+    """One snapshot; None if the file is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return Snapshot(
+                **{name: file[name].item() for name in NUMBERS},
+                **{name: file[name] for name in ARRAYS},
+                logs={name: file[name] for name in file.files if name.startswith("log_")},
+            )
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None

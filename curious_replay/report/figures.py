@@ -1,0 +1,141 @@
+"""Charts of what happens in the course of training."""
+
+from functools import partial
+
+import numpy as np
+
+from curious_replay.analysis import crafter, interaction, model_error, plots, returns
+from curious_replay.analysis.load import Run
+from curious_replay.report import measures as m
+from curious_replay.report.parts import Figure, Section, bands_of, changes_of, grid_of
+
+TRACKED = (100_000, 200_000, 300_000)
+"""Frames after the change for which the paper shows where agent and ball were (Figure 12)."""
+
+
+def curves(name: str, methods: m.Methods) -> list[Figure]:
+    """Learning curves: the return of training episodes."""
+    if not m.has_returns(methods):
+        return []
+    grid, window = grid_of(methods)
+    bands = {
+        method: returns.band(
+            grid, [returns.curve(*returns.returns_of(run), grid, window) for run in runs]
+        )
+        for method, runs in methods.items()
+    }
+    caption = (
+        f"Return of training episodes, mean over {window:,} frames; bands are standard errors."
+    )
+    changes = changes_of(methods)
+    drawn = plots.curves(bands, ylabel="return", changes=changes, caption=caption)
+    return [Figure(f"{name}-return", drawn)]
+
+
+def interactions(name: str, methods: m.Methods) -> list[Figure]:
+    """Contacts with the object so far."""
+    if not m.has_interactions(methods):
+        return []
+    start, (grid, _) = m.first_change(methods), grid_of(methods)
+    later = grid[grid > start] - start
+
+    def total(run: Run) -> tuple[np.ndarray, np.ndarray]:
+        return interaction.cumulative(*interaction.counts_of(run), start=start)
+
+    bands = bands_of(methods, later, total)
+    caption = "Points of contact with the object so far; bands are standard errors."
+    label = "frames since the object appeared" if start else "frames"
+    drawn = plots.curves(bands, ylabel="contacts", xlabel=label, caption=caption)
+    return [Figure(f"{name}-contacts", drawn)]
+
+
+def pixels(name: str, methods: m.Methods) -> list[Figure]:
+    """From intervals of training, as exact as these are short."""
+    begun = (next((run for run in runs if run.metrics.rows), None) for runs in methods.values())
+    names = (name for run in begun if run for name in run.metrics)  # runs of a method log alike
+    what = next((name for name in names if name.endswith("_pixels")), None)
+    if what is None:
+        return []
+
+    def rows(run: Run) -> tuple[np.ndarray, np.ndarray]:
+        table, clear = run.metrics, int(run.setting("replay.clear_at_change") or 0)
+        capacity = int(run.setting("replay.capacity") or 0) or None
+        cleared = run.changes[clear][0] if 0 < clear < len(run.changes) else None
+        if cleared is not None:
+            cleared = int(np.interp(cleared, table["frame"], table["step"]))
+        held = interaction.pixels_by_interval(table["step"], table[what], capacity, cleared)
+        return table["frame"], held
+
+    bands = bands_of(methods, grid_of(methods)[0], rows)
+    caption = "Pixels of the object in all pictures that replay holds; bands are standard errors."
+    changes = changes_of(methods)
+    drawn = plots.curves(bands, ylabel="object pixels in replay", changes=changes, caption=caption)
+    return [Figure(f"{name}-pixels", drawn)]
+
+
+def share(name: str, methods: m.Methods) -> list[Figure]:
+    """How much of what is replayed is newer than the last change."""
+    what = "replay/share_after_change"
+    if not any(what in run.metrics for run in m.all_runs(methods)):
+        return []
+    grid, _ = grid_of(methods)
+    bands = bands_of(
+        methods, grid, lambda run: (run.metrics["frame"], run.metrics[what]), before=np.nan
+    )
+    caption = "Share of what is replayed that was stored after the last change."
+    changes = changes_of(methods)
+    drawn = plots.curves(bands, ylabel="share of batches", changes=changes, caption=caption)
+    return [Figure(f"{name}-share", drawn)]
+
+
+def errors(name: str, methods: m.Methods) -> list[Figure]:
+    """Model error on test scenes."""
+    if not m.has_probes(methods):
+        return []
+    bands = {}
+    for method, runs in methods.items():
+        found = [model_error.errors_of(run) for run in runs]
+        grid = np.unique(np.concatenate([frames for frames, _ in found]))
+        rows = np.full((len(found), len(grid)), np.nan)
+        for row, (frames, errors) in zip(rows, found, strict=True):
+            row[np.searchsorted(grid, frames)] = errors
+        bands[method] = returns.band(grid, rows)
+    caption = "Error of the world model on the object's pixels in test scenes."
+    changes = changes_of(methods)
+    drawn = plots.curves(bands, ylabel="model error", changes=changes, caption=caption)
+    return [Figure(f"{name}-model-error", drawn)]
+
+
+def spectrum(name: str, methods: m.Methods) -> list[Figure]:
+    """Crafter's ability spectrum."""
+    if not m.is_crafter(methods):
+        return []
+    budget = m.crafter_budget(methods)
+    rates = {
+        method: np.array([crafter.success_rates(*crafter.episodes_of(run), budget) for run in runs])
+        for method, runs in methods.items()
+    }
+    return [Figure(f"{name}-spectrum", plots.spectrum(rates))]
+
+
+def trajectories(name: str, part: Section) -> list[Figure]:
+    """Places of agent and object after the change, for as long as the paper shows or there is."""
+    start, panels = m.first_change(part.methods), {}
+    for method, (_, steps) in part.stored.items():
+        agent = interaction.position_of(steps, "agent")
+        ball = interaction.object_name(steps)
+        places = None if ball is None else interaction.position_of(steps, ball)
+        if agent is None or ball is None:
+            continue
+        last = int(steps.frame.max()) - start
+        for length in [each for each in TRACKED if each <= last] or [last]:
+            inside = partial(interaction.trajectory, steps.frame, start=start, length=length)
+            panels[f"{method}, {length:,} frames"] = (
+                inside(agent), None if places is None else inside(places)
+            )  # fmt: skip
+    caption = (
+        "Where the agent (grey) and the object (magenta) were in the frames after it appeared, "
+        "first seed."
+    )
+    drawn = plots.trajectories(panels, caption=caption) if panels else None
+    return [Figure(f"{name}-places", drawn)] if drawn else []
