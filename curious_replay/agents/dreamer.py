@@ -139,24 +139,21 @@ class Dreamer(Agent):
     def fit(
         self,
         belief: Belief,
-        likelihoods: dict[str, Tensor],
-        kl: Tensor,
-        model: Tensor,
+        terms: dict[str, Tensor],
+        signals: dict[str, Tensor],
         loss: Tensor,
     ) -> Study:
         """Reduce the world model's `loss`, a scalar, and say what it was made of.
 
-        likelihoods  [T, B]  loss of each head
-        kl           [T, B]  how far apart expectation and belief are
-        model        [T, B]  the signal of that name: all of what a step cost
+        terms    by name, of any shape
+        signals  [T, B] each: "likelihood", "kl" and "model", which is all of what a step cost
         """
-        check_finite("model", {**likelihoods, "kl": kl})
+        check_finite("model", terms)
         norm = self.optimisers["model_adam"].step(loss)
         check_finite("model", {"gradient": norm})
-        metrics = {f"model/{name}": value.mean() for name, value in likelihoods.items()}
-        metrics |= {"model/kl": kl.mean(), "model/loss": loss.detach(), "model/gradient": norm}
-        likelihood = torch.stack([*likelihoods.values()]).sum(0)
-        return Study(belief, {"model": model, "likelihood": likelihood, "kl": kl}, metrics)
+        metrics = {f"model/{name}": value.detach().mean() for name, value in terms.items()}
+        metrics |= {"model/loss": loss.detach(), "model/gradient": norm}
+        return Study(belief, signals, metrics)
 
     def start(self, num_envs: int) -> PolicyState:
         """State of the model and the action that led to it, [num_envs, ...] each."""

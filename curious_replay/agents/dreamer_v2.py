@@ -7,7 +7,12 @@ from imagination. Tensors are time first: T replayed steps, H imagined ones.
 import torch
 from torch import Tensor, nn
 
-from curious_replay.agents.blocks.actor import Actor, OneHotPolicy
+from curious_replay.agents.blocks.actor import (
+    Actor,
+    ContinuousPolicy,
+    OneHotPolicy,
+    TruncatedPolicy,
+)
 from curious_replay.agents.blocks.dense import DREAMER_V2, DREAMER_V2_NORM, Style, mlp
 from curious_replay.agents.blocks.heads import binary_loss, normal_loss
 from curious_replay.agents.blocks.latents import Categorical, Gaussian
@@ -26,7 +31,7 @@ from curious_replay.agents.dreamer import (
     Reward,
     Study,
 )
-from curious_replay.agents.dreamer_v2_config import SIZES, DreamerV2Config, Size
+from curious_replay.agents.dreamer_v2_config import DreamerV2Config, Size
 from curious_replay.agents.feedback import check_finite
 from curious_replay.agents.interface import Arrays, Spaces
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
@@ -48,13 +53,17 @@ class DreamerV2(Dreamer):
         self.low_precision = config.precision == "bfloat16"
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.model = V2Model(config, spaces)
+            self.model = self.make_model()
             self.behaviour = self.make_behaviour()
         self.to(self.device)
         self.optimisers = {
             "model_adam": make_optimiser(self.model, config.model_lr, config),
             **self.behaviour.make_optimisers(),
         }
+
+    def make_model(self) -> "V2Model":
+        """Make a world model with new weights."""
+        return V2Model(self.config, self.spaces)
 
     def make_behaviour(self) -> "ActorCritic":
         """See `Dreamer.make_behaviour`."""
@@ -79,9 +88,9 @@ class DreamerV2(Dreamer):
             likelihoods = self.model.likelihood_losses(replayed, belief)
             kl, kl_loss = self.model.kl_loss(belief)
         likelihood = torch.stack([*likelihoods.values()]).sum(0)
-        return self.fit(
-            belief, likelihoods, kl, model=likelihood + kl, loss=likelihood.mean() + kl_loss
-        )
+        signals = {"model": likelihood + kl, "likelihood": likelihood, "kl": kl}
+        loss = likelihood.mean() + kl_loss
+        return self.fit(belief, {**likelihoods, "kl": kl}, signals, loss)
 
     def practise(
         self,
@@ -96,11 +105,15 @@ class DreamerV2(Dreamer):
         leaving = self._reward if reward is None else lambda imagined: reward(imagined)[:-1]
         with self.precision():
             lesson = learner.learn(
-                self.model, start, replayed.goes_on.flatten(), leaving, self.generator
+                self.model, *self.begin(replayed, start), leaving, self.generator
             )
             with torch.no_grad():
                 values = learner.value(start.feature).view_as(replayed.reward)
         return lesson, self._td_error(replayed, lesson, values)
+
+    def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor | None]:
+        """Where imagination begins, and which of these N states are no ends, [N], if known."""
+        return start, replayed.goes_on.flatten()
 
     def _reward(self, imagined: Imagined) -> Tensor:
         """What the actor strives for: predicted rewards [H, N] of the states it leaves."""
@@ -115,30 +128,33 @@ class DreamerV2(Dreamer):
         discounts = self.config.discount * replayed.goes_on
         match self.config.td:
             case "predicted":
-                rewards = lesson.rewards[0].view_as(values)[:-1]
+                rewards = lesson.rewards[0]
                 discounts = torch.full_like(values, self.config.discount)
             case "imagined":
-                rewards = lesson.rewards[1].view_as(values)[:-1]
+                rewards = lesson.rewards[1]
             case "replayed":
                 rewards = replayed.reward[1:]
+        # Imagination begins at all steps of a window, or at all but the last.
+        rewards = rewards.view(-1, values.shape[1])[: len(values) - 1]
         return td_errors(rewards, discounts, values, replayed.is_first)
 
 
 class V2Model(WorldModel):
     """Predicts what is seen, rewards and, if asked to, ends."""
 
-    def __init__(self, config: DreamerV2Config, spaces: Spaces) -> None:
+    def __init__(self, config: DreamerV2Config, spaces: Spaces, *, decode: bool = True) -> None:
         super().__init__()
         self.config = config
-        size, style = SIZES[config.size], style_of(SIZES[config.size])
+        size, style = config.widths, style_of(config.widths)
         latent: Latent = Gaussian(size.latents)
         if size.classes:
             latent = Categorical(size.latents, size.classes, unimix=0.0)
         features = size.deter + latent.size
         self.head_shape = (size.layers, size.units, style)
         embedding = self.make_observers(
-            spaces, features, size.depth, size.layers, size.units, style, valid=True
-        )
+            spaces, features, size.depth, size.layers, size.units, style,
+            valid=True, decode=decode,
+        )  # fmt: skip
         self.rssm = Rssm(
             embedding,
             spaces.actions,
@@ -156,7 +172,7 @@ class V2Model(WorldModel):
         """How badly the states explain what was seen, in nats, [T, B] each."""
         features = belief.states.feature
         losses = {}
-        if replayed.image is not None:
+        if replayed.image is not None and self.decoder is not None:
             losses["image"] = normal_loss(self.picture(features), replayed.image, axes=3)
         if replayed.vector is not None and self.vector_decoder is not None:
             losses["vector"] = normal_loss(self.vector_decoder(features), replayed.vector, axes=1)
@@ -199,14 +215,17 @@ class V2Model(WorldModel):
 class ActorCritic(Behaviour):
     """An actor and a critic that learn from what they imagine."""
 
+    continuous: type[ContinuousPolicy] = TruncatedPolicy
+
     def __init__(self, config: DreamerV2Config, spaces: Spaces, features: int) -> None:
         super().__init__(config.imagination)
         self.config = config
-        size = SIZES[config.size]
+        size = config.widths
         shape, style = (features, size.layers, size.units), style_of(size)
         self.actor = Actor(
-            *shape, spaces.actions, style, discrete=spaces.discrete, unimix=0.0, truncated=True
-        )
+            *shape, spaces.actions, style,
+            discrete=spaces.discrete, unimix=0.0, continuous=self.continuous,
+        )  # fmt: skip
         self.critic = mlp(*shape, 1, style)
         self.target_critic = TargetCopy(self.critic, config.target_every)
 
@@ -224,39 +243,37 @@ class ActorCritic(Behaviour):
         self,
         model: V2Model,
         start: State,
-        goes_on: Tensor,
+        goes_on: Tensor | None,
         reward: Reward,
         generator: torch.Generator,
     ) -> Lesson:
         """Imagine from `start` [N, ...] (`goes_on` [N] says which are no ends), and learn.
 
-        States are 0 to H. Returns and the critic's lesson are of states 0 to H - 1. An action
-        counts from the state it leads to, so the actor learns from the returns of 1 to H - 1.
+        States are 0 to H. Returns and the critic's lesson are of states 0 to H - 1.
         """
         imagined = self.imagine(model, start, generator)
         features = imagined.features
         with torch.set_grad_enabled(not self.actor.discrete):
             rewards = reward(imagined)
             discounts = model.discounts(features[:-1])
-            if model.discount_head is not None:
+            if model.discount_head is not None and goes_on is not None:
                 first = self.config.discount * goes_on
                 discounts = torch.cat([first.unsqueeze(0), discounts[1:]])
             values = exact(self.target_critic(features)[..., 0])
             returns = lambda_returns(rewards, discounts, values, self.config.return_lambda)
         weights = discounted_reach(discounts.detach())
 
-        policy = self.actor.policy(imagined.outputs[:-2])
+        critic = self.critic(features[:-1].detach())
+        gain, baseline = self.credit(returns, values, exact(critic[..., 0]).detach())
+        count = len(gain)
+        policy = self.actor.policy(imagined.outputs[:count])
         if isinstance(policy, OneHotPolicy):
-            advantage = returns[1:] - values[:-2]
-            gain = policy.log_probability(imagined.actions[:-2]) * advantage
-        else:
-            gain = returns[1:]
-        actor_loss = -(weights[:-1] * (gain + self.config.entropy * policy.entropy)).mean()
+            gain = policy.log_probability(imagined.actions[:count]) * (gain - baseline)
+        actor_loss = -(weights[:count] * (gain + self.config.entropy * policy.entropy)).mean()
         check_finite("actor", {"loss": actor_loss})
         actor_norm = self.actor_adam.step(actor_loss)
         check_finite("actor", {"gradient": actor_norm})
 
-        critic = self.critic(features[:-1].detach())
         loss = normal_loss(critic, returns.detach().unsqueeze(-1), axes=1)
         critic_loss = (weights * loss).mean()
         critic_norm = self.critic_adam.step(critic_loss)
@@ -275,6 +292,14 @@ class ActorCritic(Behaviour):
         return Lesson(
             rewards.detach(), values.detach(), {k: v.detach() for k, v in metrics.items()}
         )
+
+    def credit(self, returns: Tensor, values: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
+        """What the first actions brought, and what was expected before them, [H - 1, N] each.
+
+        An action counts from the state it leads to: the return of that state is its own. What was
+        expected is by the target critic, `values` [H + 1, N]; `critic` [H, N] is by the other one.
+        """
+        return returns[1:], values[:-2]
 
 
 def style_of(size: Size) -> Style:

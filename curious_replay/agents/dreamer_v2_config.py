@@ -87,3 +87,8 @@ class DreamerV2Config:
     DreamerV2), of the first imagined state (the paper, DreamerV3), or the replayed one."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the networks; bfloat16 pays on GPUs only."""
+
+    @property
+    def widths(self) -> Size:
+        """What the name of the size stands for."""
+        return SIZES[self.size]

@@ -68,8 +68,10 @@ class DreamerV3(Dreamer):
             belief = self.model.believe(replayed, noise)
             likelihoods = self.model.likelihood_losses(replayed, belief)
             kl, kl_loss = self.model.kl_loss(belief)
-        model = torch.stack([*likelihoods.values()]).sum(0) + kl_loss
-        return self.fit(belief, likelihoods, kl, model, loss=model.mean())
+        likelihood = torch.stack([*likelihoods.values()]).sum(0)
+        model = likelihood + kl_loss
+        signals = {"model": model, "likelihood": likelihood, "kl": kl}
+        return self.fit(belief, {**likelihoods, "kl": kl}, signals, loss=model.mean())
 
     def practise(
         self,

@@ -42,6 +42,8 @@ class WorldModel(nn.Module):
     rssm: Rssm
     head_shape: tuple[int, int, Style]
     """Hidden layers of a head, their width, and how they look."""
+    embedding: int
+    """Numbers that describe what is seen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,20 +62,23 @@ class WorldModel(nn.Module):
         style: Style,
         *,
         valid: bool = False,
+        decode: bool = True,
     ) -> int:
-        """Make encoders and decoders of what is observed; returns the size of the embedding."""
-        embedding = 0
+        """Make encoders and, where wanted, decoders of what is observed; returns `embedding`."""
+        self.embedding = 0
         if spaces.image is not None:
             pixels = spaces.image[0]
             self.encoder = Encoder(pixels, depth, style, valid=valid)
-            self.decoder = Decoder(features, pixels, depth, style, valid=valid)
-            embedding += self.encoder.size
+            if decode:
+                self.decoder = Decoder(features, pixels, depth, style, valid=valid)
+            self.embedding += self.encoder.size
         if spaces.vector:
             hidden = (vector_layers, vector_units)
             self.vector_encoder = hidden_layers(spaces.vector, *hidden, style)
-            self.vector_decoder = mlp(features, *hidden, spaces.vector, style)
-            embedding += vector_units
-        return embedding
+            if decode:
+                self.vector_decoder = mlp(features, *hidden, spaces.vector, style)
+            self.embedding += vector_units
+        return self.embedding
 
     @property
     def latent(self) -> Latent:
@@ -87,17 +92,14 @@ class WorldModel(nn.Module):
 
     def embed(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
         """What is seen, as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
-        parts = []
-        if image is not None and self.encoder is not None:
-            flat = self.encoder(image.flatten(0, -4))
-            parts.append(flat.reshape(*image.shape[:-3], -1))
-        if vector is not None and self.vector_encoder is not None:
-            parts.append(self.vector_encoder(vector))
-        return torch.cat(parts, -1)
+        return embed(image, vector, self.encoder, self.vector_encoder)
 
     def believe(self, replayed: Replayed, noise: Tensor | None) -> Belief:
         """Follow the batch; `noise` [T, B, ...] is that of the latent."""
-        embedding = self.embed(replayed.image, replayed.vector)
+        return self.follow(replayed, self.embed(replayed.image, replayed.vector), noise)
+
+    def follow(self, replayed: Replayed, embedding: Tensor, noise: Tensor | None) -> Belief:
+        """Follow the batch, of which what was seen has this `embedding` [T, B, E]."""
         states, posterior = self.rssm.observe(
             embedding, replayed.previous_action, replayed.is_first, noise
         )
@@ -106,6 +108,22 @@ class WorldModel(nn.Module):
     def picture(self, features: Tensor) -> Tensor:
         """Predicted image [..., H, W, 3], -0.5 to 0.5, of features [..., F]."""
         if self.decoder is None:
-            raise ValueError("this world model was made without images")
+            raise ValueError("this world model was made without a decoder of images")
         pictures: Tensor = self.decoder(features.flatten(0, -2))
         return pictures.reshape(*features.shape[:-1], *pictures.shape[1:])
+
+
+def embed(
+    image: Tensor | None,
+    vector: Tensor | None,
+    encoder: nn.Module | None,
+    vector_encoder: nn.Module | None,
+) -> Tensor:
+    """What is seen, as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
+    parts = []
+    if image is not None and encoder is not None:
+        flat = encoder(image.flatten(0, -4))
+        parts.append(flat.reshape(*image.shape[:-3], -1))
+    if vector is not None and vector_encoder is not None:
+        parts.append(vector_encoder(vector))
+    return torch.cat(parts, -1)

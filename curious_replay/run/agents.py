@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
 from curious_replay.agents.iris_config import IrisConfig
@@ -27,6 +28,8 @@ class AgentEntry:
     """Makes one from settings, spaces, seed and device."""
     bounds: Mapping[str, tuple[float, float | None]]
     """Least and most value of its numbers."""
+    predicts_images: bool = True
+    """Whether its `open_loop` works."""
     longest: str | None = None
     """Which of its settings limits the steps of a window; None: any length will do."""
 
@@ -58,6 +61,12 @@ def _make_dreamer_v3(config: Any, spaces: "Spaces", seed: int, device: str) -> "
     from curious_replay.agents.dreamer_v3 import DreamerV3  # noqa: PLC0415
 
     return DreamerV3(config, spaces, seed, device)
+
+
+def _make_dreamer_pro(config: Any, spaces: "Spaces", seed: int, device: str) -> "Agent":
+    from curious_replay.agents.dreamer_pro import DreamerPro  # noqa: PLC0415
+
+    return DreamerPro(config, spaces, seed, device)
 
 
 def _make_iris(config: Any, spaces: "Spaces", seed: int, device: str) -> "Agent":
@@ -107,6 +116,18 @@ DREAMER_V2_BOUNDS = {
     "entropy": NOT_NEGATIVE,
     "target_every": (1, 1_000_000),
 }
+DREAMER_PRO_BOUNDS = {
+    **DREAMER_V2_BOUNDS,
+    "prototypes": (2, 1_000_000),
+    "prototype_size": (2, 100_000),
+    "frozen_updates": (0, None),
+    "sinkhorn_eps": POSITIVE,
+    "temperature": POSITIVE,
+    "norm_scale": NOT_NEGATIVE,
+    "reward_scale": NOT_NEGATIVE,
+    "teacher_fraction": SHARE,
+    "shift": NOT_NEGATIVE,
+}
 PLAN2EXPLORE_BOUNDS = {
     "intrinsic_scale": NOT_NEGATIVE,
     "ensemble.members": (2, 1000),
@@ -147,6 +168,9 @@ def _plan2explore_on(bounds: Mapping[str, tuple[float, float]]) -> dict[str, tup
 AGENTS: dict[str, AgentEntry] = {
     "dreamerv3": AgentEntry(DreamerV3Config, _make_dreamer_v3, DREAMER_V3_BOUNDS),
     "dreamerv2": AgentEntry(DreamerV2Config, _make_dreamer_v2, DREAMER_V2_BOUNDS),
+    "dreamerpro": AgentEntry(
+        DreamerProConfig, _make_dreamer_pro, DREAMER_PRO_BOUNDS, predicts_images=False
+    ),
     "plan2explore": AgentEntry(
         Plan2ExploreConfig, _make_plan2explore, _plan2explore_on(DREAMER_V2_BOUNDS)
     ),

@@ -176,6 +176,12 @@ class Config:
                 "--record.probe-every needs the scenes of the object-interaction assay; "
                 f"{self.choice.env} has none, so it must be 0"
             )
+        for name in ("video_every", "probe_every"):
+            if getattr(self.record, name) and not AGENTS[self.choice.agent].predicts_images:
+                raise ValueError(
+                    f"{option(f'record.{name}')} needs an agent that predicts images; "
+                    f"{self.choice.agent} does not, so it must be 0"
+                )
         if self.record.video_every and self.record.video_context >= self.train.batch_length:
             raise ValueError(
                 f"--record.video-context must be below --train.batch-length "

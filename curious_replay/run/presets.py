@@ -17,7 +17,7 @@ from curious_replay.agents.plan2explore_config import EnsembleConfig
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.config import Choice, Config, EvalConfig, RecordConfig, TrainConfig
 from curious_replay.run.env_config import FAMILIES, family
-from curious_replay.run.replay_config import REPLAYS, AdversarialPart
+from curious_replay.run.replay_config import REPLAYS, AdversarialPart, Signal
 
 Changes = Mapping[str, Mapping[str, Any]]
 """{group: {setting: value}}."""
@@ -209,17 +209,72 @@ def _dreamer_v2(kind: str, choice: Choice) -> Changes:
     return {**debug, "agent": agent, "replay": {**debug["replay"], **replay}}
 
 
-def _dreamer_v2_replay(kind: str, choice: Choice) -> dict[str, Any]:
+def _dreamer_v2_replay(kind: str, choice: Choice, signal: Signal = "likelihood") -> dict[str, Any]:
     """The released reading of the rule: windows ahead, in one episode, and a loss without KL."""
     changes: dict[str, Any] = {"window": "first", "cross_episodes": False}
     known = REPLAYS[choice.replay].__dataclass_fields__
     changes |= {"dialect": "dv2"} if "dialect" in known else {}
-    changes |= {"signal": "likelihood"} if "signal" in known else {}
+    changes |= {"signal": signal} if "signal" in known else {}
     if "adversarial" in known:
-        changes["adversarial"] = AdversarialPart(signal="likelihood", dialect="dv2")
+        changes["adversarial"] = AdversarialPart(signal=signal, dialect="dv2")
     if choice.agent == "dreamerv2" and choice.replay == "curious" and kind == "crafter":
         changes["alpha"] = 0.5  # of the paper's main table; 0.7 everywhere else
     return changes
+
+
+def _dreamer_pro(kind: str, choice: Choice) -> Changes:
+    """Published: as DreamerV2, but for larger batches and what prototypes ask for."""
+    simulated = kind in SIMULATED
+    agent: dict[str, Any] = {}
+    if simulated:
+        agent = {
+            "size": "G",
+            "reward_transform": "none",
+            "discount": 0.99,
+            "discount_head": False,
+            "free_nats": 1.0,
+            "actor_lr": 8e-5,
+            "critic_lr": 8e-5,
+            "entropy": 1e-4,
+            "sinkhorn_eps": 0.0125,
+            "norm_scale": 0.0,
+        }
+    replay = _dreamer_v2_replay(kind, choice, signal="model")
+    if choice.scale == "paper":
+        return {
+            "agent": agent,
+            "train": {
+                "ratio": 50 * 51 / 5,
+                "batch_size": 50,
+                "batch_length": 51,
+                "prefill": 2500 if simulated else 10_000,
+                "pretrain": 100 if simulated else 1,
+            },
+            "replay": {"capacity": 2_000_000, **replay},
+            "eval": {"every": 100_000},
+        }
+    # Prototypes for few kinds of images, which are half as large.
+    agent |= {"prototypes": 250, "frozen_updates": 500, "shift": 1.5, "imagination": 10}
+    agent |= {"size": "nano-G" if simulated else "nano-D", "target_every": 20}
+    agent |= {"model_lr": 1e-3, "actor_lr": 1e-4, "critic_lr": 3e-4}
+    like: Changes
+    if choice.scale == "mini" and kind.startswith("toy/"):
+        like = _dreamer_v3(kind, choice)
+        agent |= {"prototypes": 64, "frozen_updates": 200, "shift": 1.0, "imagination": 8}
+        agent |= {"discount": 0.97, "actor_lr": 3e-4, "critic_lr": 1e-3}
+        replay["cross_episodes"] = True  # episodes may be shorter than a window
+    elif choice.scale == "mini":
+        like = _dreamer_v2(kind, choice)
+    else:
+        like = _dreamer_v3(kind, choice)
+        agent |= {"size": "debug-G" if simulated else "debug-D", "imagination": 3}
+        agent |= {"prototypes": 10, "prototype_size": 4, "frozen_updates": 5}
+    return {
+        "agent": agent,
+        "train": like["train"],
+        "replay": {**replay, "capacity": like["replay"]["capacity"]},
+        "eval": like["eval"],
+    }
 
 
 def _plan2explore(kind: str, choice: Choice) -> Changes:
@@ -300,6 +355,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
 PRESETS: dict[str, Callable[[str, Choice], Changes]] = {
     "dreamerv3": _dreamer_v3,
     "dreamerv2": _dreamer_v2,
+    "dreamerpro": _dreamer_pro,
     "plan2explore": _plan2explore,
     "plan2explore-v3": _plan2explore_v3,
     "iris": _iris,

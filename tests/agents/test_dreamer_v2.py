@@ -293,7 +293,7 @@ def catch(agent):
     return caught
 
 
-def by_definition(agent, imagined):
+def by_definition(agent, imagined, goes_on=GOES_ON):
     """Returns by their n-step definition, weights and values, state by state."""
     model, behaviour, config = agent.model, agent.behaviour, agent.config
     with torch.no_grad():
@@ -304,7 +304,8 @@ def by_definition(agent, imagined):
             discounts = torch.full_like(values, config.discount)
         else:
             discounts = torch.sigmoid(model.discount_head(features)[..., 0])
-            discounts[0] = config.discount * GOES_ON
+            if goes_on is not None:
+                discounts[0] = config.discount * goes_on
     steps = len(features) - 1
     returns, weights = torch.zeros_like(values[:-1]), torch.ones_like(values[:-1])
     for t in range(steps):

@@ -8,6 +8,10 @@ import pytest
 import torch
 from rich.console import Console
 
+from curious_replay.agents.blocks.prototypes import assign, cross_entropy
+from curious_replay.agents.blocks.rssm import State
+from curious_replay.agents.dreamer_pro import DreamerPro
+from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v3 import DreamerV3
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
 from curious_replay.agents.interface import Spaces
@@ -81,7 +85,55 @@ def test_world_model_beats_the_mean_picture_and_standing_still():
     assert wrong < 0.8 * of_standing_still
 
 
-@pytest.mark.parametrize(("agent", "steps"), [("dreamerv3", 1800), ("iris", 1600)])
+@torch.no_grad()
+def misses(agent, batch, context):
+    """Nats by which DreamerPro misses the prototypes of images after `context` steps, [T, B] each.
+
+    Walking blindly by the actions, taking the last image for all that follow, and the least that
+    a prediction can cost that is the same for all images: the entropy of their mean target.
+    """
+    replayed, model = agent.load(batch), agent.model
+    taught = model.prototypes(agent.teacher.project(agent.teacher.embed(replayed.image, None)))
+    targets = assign(taught.flatten(0, 1), agent.config.sinkhorn_eps).view_as(taught)
+    states = model.believe(replayed, None).states
+    state = State(states.deter[context - 1], states.stoch[context - 1])
+    walked = []
+    for action in replayed.previous_action[context:]:
+        state = model.rssm.imagine(state, action, None)
+        walked.append(model.prototypes(model.project_felt(state.feature)))
+    present = model.embed(replayed.image[context - 1], None)
+    still = model.prototypes(model.project_seen(present))
+    mean = targets.mean((0, 1))
+    return (
+        cross_entropy(targets[context:], torch.stack(walked), agent.config.temperature),
+        cross_entropy(targets[context:], still, agent.config.temperature),
+        -(mean * mean.log()).sum().item(),
+    )
+
+
+def test_prototypes_of_the_future_are_known_better_than_without_looking_or_moving():
+    buffer = random_walk(600, 12)
+    config = DreamerProConfig(
+        size="nano-D", model_lr=1e-3, imagination=1, prototypes=64, frozen_updates=100, shift=1.0
+    )
+    agent = DreamerPro(config, Spaces(4, discrete=True, image=(32, 32)), seed=0)
+    for _ in range(450):
+        losses = agent.update(buffer.sample(8)).metrics
+    test, context = buffer.sample(32), 4
+    blindly, still, constant = misses(agent, test, context)
+    assert 0.95 * np.log(64) < constant <= np.log(64) + 1e-3  # targets are even
+    assert losses["model/swav"] < 0.75 * constant
+    assert losses["model/temporal"] < 0.75 * constant
+    goes_on = ~np.logical_or.accumulate(test["is_first"][:, context:], axis=1).T
+    wrong, of_standing_still = (loss.numpy()[goes_on].mean() for loss in (blindly, still))
+    assert wrong < 0.75 * min(constant, of_standing_still)
+    # Reward: below that of the best constant prediction, which pays half the variance.
+    assert losses["model/reward"] - 0.9189385 < 0.5 * 0.5 * np.tanh(test["reward"]).var()
+
+
+@pytest.mark.parametrize(
+    ("agent", "steps"), [("dreamerv3", 1800), ("dreamerpro", 1500), ("iris", 1600)]
+)
 def test_a_pixel_task_is_solved(agent, steps, tmp_path):
     choice = Choice(env="toy/mirror", agent=agent, replay="uniform", scale="mini")
     config = preset(choice, seed=0)

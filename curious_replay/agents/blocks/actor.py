@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import Style, mlp
 from curious_replay.agents.blocks.latents import (
@@ -19,6 +21,8 @@ from curious_replay.agents.blocks.maths import exact
 LEAST_STD, MOST_STD = 0.1, 1.0  # of `NormalPolicy`
 CUT = 1e-12  # least probability on either side of a draw from `TruncatedPolicy`
 BORDER = 1e-6  # least distance of such a draw from -1 and 1
+MOST_MEAN = 5.0  # of `SquashedPolicy` before it is squashed
+NODES = 20  # where its entropy is evaluated
 
 
 class OneHotPolicy:
@@ -111,7 +115,48 @@ def _density(x: Tensor) -> Tensor:
     return torch.exp(-0.5 * x.square()) / math.sqrt(2 * math.pi)
 
 
-Policy = OneHotPolicy | NormalPolicy | TruncatedPolicy
+class SquashedPolicy:
+    """Continuous actions: tanh of normal variables whose means are within -5 and 5 (DreamerPro)."""
+
+    def __init__(self, outputs: Tensor) -> None:
+        mean, std = exact(outputs).chunk(2, -1)
+        self.mean = MOST_MEAN * torch.tanh(mean / MOST_MEAN)
+        self.std = F.softplus(std) + LEAST_STD
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """Draw [..., A] from normal `noise` [..., A]; gradients reach mean and deviation."""
+        return torch.tanh(self.mean + self.std * noise)
+
+    @property
+    def mode(self) -> Tensor:
+        """Most likely action [..., A], to within a hundredth of all that may be drawn."""
+        places = (torch.arange(100, device=self.mean.device) + 0.5) / 100
+        noise = torch.special.ndtri(places)
+        unsquashed = self.mean.unsqueeze(-1) + self.std.unsqueeze(-1) * noise
+        # Of all these draws the deviation is the same, and so is that part of their density.
+        log_density = -0.5 * noise.square() - _log_tanh_slope(unsquashed)
+        best = log_density.argmax(-1, keepdim=True)
+        return torch.tanh(unsquashed.gather(-1, best).squeeze(-1))
+
+    @property
+    def entropy(self) -> Tensor:
+        """In nats, [...], summed over dimensions; by quadrature."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        noise = torch.from_numpy(nodes).to(self.mean)
+        chances = torch.from_numpy(weights / weights.sum()).to(self.mean)
+        unsquashed = self.mean.unsqueeze(-1) + self.std.unsqueeze(-1) * noise
+        lost = (_log_tanh_slope(unsquashed) * chances).sum(-1)
+        whole = 0.5 * math.log(2 * math.pi * math.e)
+        return (whole + self.std.log() + lost).sum(-1)
+
+
+def _log_tanh_slope(x: Tensor) -> Tensor:
+    """Logarithm of the derivative of tanh, exact also where that is tiny."""
+    return 2 * (math.log(2) - x - F.softplus(-2 * x))
+
+
+ContinuousPolicy = NormalPolicy | TruncatedPolicy | SquashedPolicy
+Policy = OneHotPolicy | ContinuousPolicy
 
 
 class Actor(nn.Module):
@@ -127,10 +172,10 @@ class Actor(nn.Module):
         *,
         discrete: bool,
         unimix: float,
-        truncated: bool = False,
+        continuous: type[ContinuousPolicy] = NormalPolicy,
     ) -> None:
         super().__init__()
-        self.truncated = truncated
+        self.continuous = continuous
         self.actions, self.discrete, self.unimix = actions, discrete, unimix
         self.network = mlp(inputs, layers, units, actions if discrete else 2 * actions, style)
 
@@ -143,11 +188,11 @@ class Actor(nn.Module):
         """What the network's outputs say."""
         if self.discrete:
             return OneHotPolicy(outputs, self.unimix)
-        return TruncatedPolicy(outputs) if self.truncated else NormalPolicy(outputs)
+        return self.continuous(outputs)
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
         """What `sample` of a policy needs for states of `shape`."""
         if self.discrete:
             return torch.rand(*shape, 1, generator=generator, device=generator.device)
-        draw = torch.rand if self.truncated else torch.randn
+        draw = torch.rand if self.continuous is TruncatedPolicy else torch.randn
         return draw(*shape, self.actions, generator=generator, device=generator.device)

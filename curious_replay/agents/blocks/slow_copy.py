@@ -9,13 +9,16 @@ from curious_replay.agents.blocks.lookup import Features
 
 
 class SlowCopy(nn.Module):
-    """A moving average of another network's parameters, which no gradient reaches."""
+    """A moving average of another network's parameters, which no gradient reaches.
 
-    def __init__(self, network: nn.Module, fraction: float) -> None:
+    It is a copy at first; `fresh`: and becomes one again at the first `follow`.
+    """
+
+    def __init__(self, network: nn.Module, fraction: float, *, fresh: bool = True) -> None:
         super().__init__()
         self.fraction = fraction
         self.network = copy.deepcopy(network).requires_grad_(False)
-        self.fresh = nn.Buffer(torch.ones(()))  # 1 until the first `follow`, then 0
+        self.fresh = nn.Buffer(torch.tensor(float(fresh)))  # 1 until the first `follow`, then 0
 
     def forward(self, x: Features) -> Tensor:
         """What the slow network says."""
@@ -24,7 +27,7 @@ class SlowCopy(nn.Module):
 
     @torch.no_grad()
     def follow(self, network: nn.Module) -> None:
-        """Move by `fraction` towards the parameters of `network`; the first time, all the way."""
+        """Move by `fraction` towards the parameters of `network`, or all the way if `fresh`."""
         step = torch.clamp(self.fresh + self.fraction, max=1.0)
         for slow, fast in zip(self.network.parameters(), network.parameters(), strict=True):
             slow.lerp_(fast, step)

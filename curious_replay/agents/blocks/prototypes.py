@@ -1,0 +1,57 @@
+"""Prototypes: directions that what is seen is sorted by, and how to sort it evenly.
+
+A point is a vector; only its direction counts. Its scores are the cosines of the angles to all
+prototypes. Sorted by scores alone, all points could end up with one prototype; `assign` therefore
+gives every prototype the same share of the points (Sinkhorn's algorithm).
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+
+class Prototypes(nn.Module):
+    """`count` unit vectors of `size` numbers; no gradient reaches them in the first updates."""
+
+    updates: Tensor
+
+    def __init__(self, count: int, size: int, frozen_updates: int) -> None:
+        super().__init__()
+        self.frozen_updates = frozen_updates
+        self.matrix = nn.Parameter(F.normalize(torch.randn(count, size), dim=-1))
+        self.updates = nn.Buffer(torch.zeros((), dtype=torch.int64))
+
+    def forward(self, points: Tensor) -> Tensor:
+        """Scores [..., count] of points [..., size]."""
+        matrix: Tensor = self.matrix
+        if self.updates < self.frozen_updates:
+            matrix = matrix.detach() + 0 * matrix  # its gradient is 0, not missing
+        return F.linear(F.normalize(points, dim=-1), matrix)
+
+    @torch.no_grad()
+    def settle(self) -> None:
+        """Count an update, which has moved the vectors, and give them unit length again."""
+        self.matrix.copy_(F.normalize(self.matrix, dim=-1))
+        self.updates.add_(1)
+
+
+@torch.no_grad()
+def assign(scores: Tensor, eps: float, iterations: int = 3) -> Tensor:
+    """Shares [N, K] of N points in K prototypes, from their scores [N, K].
+
+    The shares of each point sum to 1, those in each prototype to about N / K: the more exactly, the
+    more iterations. A small `eps` gives a point to few prototypes.
+    """
+    points, prototypes = scores.shape
+    log = scores / eps
+    for _ in range(iterations):
+        log = log - log.logsumexp(0, keepdim=True) - math.log(prototypes)
+        log = log - log.logsumexp(1, keepdim=True) - math.log(points)
+    return log.exp() * points
+
+
+def cross_entropy(shares: Tensor, scores: Tensor, temperature: float) -> Tensor:
+    """Nats [...] by which scores [..., K] miss the shares [..., K] of a point."""
+    return -(shares * F.log_softmax(scores / temperature, -1)).sum(-1)
