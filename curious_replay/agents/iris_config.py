@@ -35,7 +35,7 @@ SIZES = {
         16, 8, 1, codes=64, code=32, layers=2, heads=4, width=64, units=128, eye=(16, 16, 32, 32)
     ),
     "micro": Size(
-        8, 4, 1, codes=32, code=16, layers=2, heads=4, width=64, units=64, eye=(8, 16, 16, 32)
+        8, 4, 1, codes=16, code=16, layers=2, heads=4, width=64, units=64, eye=(8, 16, 16, 32)
     ),
     "debug": Size(4, 2, 1, codes=8, code=4, layers=2, heads=2, width=8, units=8, eye=(4, 4, 4, 4)),
 }

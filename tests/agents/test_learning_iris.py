@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from test_learning import blind_walk, random_walk
+from test_learning import random_walk
 
 from curious_replay.agents.interface import Spaces
 from curious_replay.agents.iris import Iris
@@ -31,7 +31,7 @@ def entropy(classes):
 
 
 def test_world_model_beats_what_needs_no_learning(tmp_path):
-    """Floors from the data: the mean picture, the commonest tokens, and standing still."""
+    """Floors from the data: the mean picture, and how often each token, reward and end occurs."""
     buffer = random_walk(600, 8)
     settings = preset(CHOICE)
     config = replace(settings.agent, actor_after=10**6)  # the world model is on trial
@@ -40,21 +40,17 @@ def test_world_model_beats_what_needs_no_learning(tmp_path):
         agent, buffer, settings.train.batch_size, settings.train.batch_length,
         skip_nonfinite=False, nonfinite_limit=1, folder=tmp_path, replayed=lambda ids: None,
     )  # fmt: skip
-    for update in range(450):
+    for update in range(800):
         learner.update()
-        if update == 400:
+        if update == 749:
             learner.averages.take()
     learner.close()
     losses = learner.averages.take()
-    test = buffer.sample(64)
+    test = buffer.sample(400)
     pictures = test["image"] / 127.5 - 1
-    assert losses["tokenizer/reconstruction"] < 0.3 * pictures.var((0, 1)).mean()
-    tokens = agent._tokens(test["image"]).flatten(0, 1).numpy()
-    of_constants = sum(entropy(place) for place in tokens.T)
-    assert losses["model/tokens"] < 0.5 * of_constants
-    signs, led = np.sign(test["reward"]), ~test["is_first"]
-    assert losses["model/reward"] < 0.5 * entropy(signs[led]) * led.mean()
-    assert losses["model/end"] < 0.5 * entropy(test["is_terminal"][led]) * led.mean()
-
-    wrong, of_standing_still = blind_walk(agent, test, 2)
-    assert wrong < 0.8 * of_standing_still
+    assert losses["tokenizer/reconstruction"] < 0.4 * pictures.var((0, 1)).mean()
+    tokens = agent._tokens(test["image"][:64]).flatten(0, 1).numpy()
+    assert losses["model/tokens"] < 0.75 * sum(entropy(place) for place in tokens.T)
+    led = ~test["is_first"]
+    for name, classes in (("reward", np.sign(test["reward"])), ("end", test["is_terminal"])):
+        assert losses[f"model/{name}"] < 0.6 * entropy(classes[led]) * led.mean()
