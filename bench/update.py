@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -35,6 +36,7 @@ from curious_replay.run.agents import AGENTS
 from curious_replay.run.config import SCALES
 
 OURS = "curious"
+BEGUN = {"iris": {"model_after": 0, "actor_after": 0}}  # no part waits for the others
 WORKER = Path(__file__).with_name("update_peers.py")
 
 
@@ -180,9 +182,14 @@ def agent_rows(options: argparse.Namespace) -> dict[str, Any]:
     works: dict[str, Callable[[], object]] = {}
     for name in options.agents:
         settings = preset(Choice(env="crafter", agent=name, scale=options.scale))
-        agent = AGENTS[name].make(settings.agent, spaces, 0, "cpu")
+        config = replace(settings.agent, **BEGUN.get(name, {}))
+        agent = AGENTS[name].make(config, spaces, 0, "cpu")
         shape = settings.train.batch_size, settings.train.batch_length
-        works[name] = partial(agent.update, random_batch(*shape))
+        batch = random_batch(*shape)
+        for stream, wanted in agent.streams.items():
+            more = random_batch(wanted.windows, wanted.length)
+            batch |= {f"{stream}/{field}": array for field, array in more.items()}
+        works[name] = partial(agent.update, batch)
         total = sum(p.numel() for p in agent.parameters() if p.requires_grad)
         rows[name] = {"batch": shape, "parameters": total, "turns": []}
         works[name]()  # the first allocates

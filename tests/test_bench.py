@@ -55,7 +55,7 @@ def test_only_the_wanted_works_are_timed(tmp_path):
 def test_update(tmp_path):
     quick = ["--sizes", "debug", "--rounds", 1, "--windows", 2, "--length", 4, "--steps", 300]
     peer = ["--sheeprl-python", sys.executable]
-    quick += ["--agents", "dreamerpro", "dreamerv2", "--scale", "debug"]
+    quick += ["--agents", "dreamerpro", "iris", "--scale", "debug"]
     done = run("update.py", *quick, *peer, "--threads", 1, "--out", tmp_path)
     results = json.loads((tmp_path / "update.json").read_text())
     result = results["sizes"]["debug"]
@@ -68,7 +68,7 @@ def test_update(tmp_path):
     assert min(results["priorities"].values()) > 0
     assert "without sheeprl:" in done.stderr
     assert "One update of size debug" in done.stdout
-    assert list(results["agents"]) == ["dreamerpro", "dreamerv2"]
+    assert list(results["agents"]) == ["dreamerpro", "iris"]
     for row in results["agents"].values():
         assert row["seconds"] > 0 and row["batch"] == [2, 8] and row["parameters"] > 1000
     assert "One update of each agent at debug scale" in done.stdout

@@ -20,13 +20,8 @@ from curious_replay.agents.blocks.lookup import Features, OneHotFeatures, pays, 
 from curious_replay.agents.blocks.maths import symlog
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.rssm import State
-from curious_replay.agents.interface import (
-    Agent,
-    Arrays,
-    Feedback,
-    NonFiniteError,
-    PolicyState,
-)
+from curious_replay.agents.feedback import check_finite, make_feedback, to_numpy
+from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 
@@ -241,31 +236,6 @@ class Dreamer(Agent):
         """Observed numbers as the networks want them."""
         return symlog(vector)
 
-    def _load(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array).to(self.device).float()
-
     def precision(self) -> AbstractContextManager[None]:
         """Arithmetic of the networks: single precision, or half where `low_precision` is set."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.low_precision)
-
-
-def make_feedback(signals: dict[str, Tensor], metrics: dict[str, Tensor]) -> Feedback:
-    """Bring signals [T, B] and metrics to the host, as [B, T] and numbers."""
-    values = torch.stack([*metrics.values()]).tolist()
-    return Feedback(
-        {name: to_numpy(signal.T) for name, signal in signals.items()},
-        dict(zip(metrics, values, strict=True)),
-    )
-
-
-def check_finite(where: str, terms: dict[str, Tensor]) -> None:
-    """Name the first of the terms that is not finite."""
-    finite = torch.stack([torch.isfinite(term).all() for term in terms.values()]).tolist()
-    for name, fine in zip(terms, finite, strict=True):
-        if not fine:
-            raise NonFiniteError(f"{where}/{name}")
-
-
-def to_numpy(tensor: Tensor) -> np.ndarray:
-    """Copy to the host as float32."""
-    return tensor.detach().float().cpu().numpy()

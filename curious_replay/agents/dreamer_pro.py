@@ -20,9 +20,10 @@ from curious_replay.agents.blocks.prototypes import Prototypes, assign, cross_en
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.blocks.shifts import translate
 from curious_replay.agents.blocks.slow_copy import SlowCopy
-from curious_replay.agents.dreamer import Study, make_feedback
+from curious_replay.agents.dreamer import Study
 from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model, style_of
+from curious_replay.agents.feedback import make_feedback
 from curious_replay.agents.interface import Arrays, Feedback, Spaces
 from curious_replay.agents.world_model import Replayed, embed
 

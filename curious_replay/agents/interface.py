@@ -8,11 +8,12 @@ A step holds what was observed and the action that was chosen *after* seeing it:
     reward       float32             received on arriving here; 0 on the first step
     is_first, is_last, is_terminal   bool; a time limit is `is_last` without `is_terminal`
 
-Agents see batches of such steps, [B, T, ...] each.
+Agents see batches of such steps, [B, T, ...] each. An agent whose parts learn from windows of their
+own asks for these as `streams`; their steps are in the batch too, as "stream/image" and so on.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,11 +41,20 @@ class Spaces:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """Windows of steps that an update needs beside its batch."""
+
+    windows: int
+    length: int
+
+
+@dataclass(frozen=True)
 class Feedback:
     """What an update has to say: per step to replay, and in sum to a log."""
 
     signals: dict[str, np.ndarray]
-    """float32 [B, T] each; NaN where a signal is not defined, as "td" on the first step."""
+    """float32 [B, T] each; NaN where a signal is not defined, as "td" on the first step. Empty if
+    nothing that is predicted was learned from the batch: then it counts as no visit either."""
     metrics: dict[str, float]
 
 
@@ -63,12 +73,25 @@ class Agent(nn.Module, ABC):
     `tensors` and `load_tensors` move all three.
     """
 
+    unread: Collection[str] = ()
+    """Signals that nobody reads, which may therefore be left out. They decide nothing else."""
+
     def __init__(self, spaces: Spaces, seed: int, device: str) -> None:
         super().__init__()
         self.spaces = spaces
         self.device = torch.device(device)
         self.optimisers: dict[str, Optimiser] = {}
         self.generator = torch.Generator(self.device).manual_seed(seed)
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """What an update needs beside its batch, by name."""
+        return {}
+
+    @property
+    def remarks(self) -> Mapping[str, str]:
+        """What the record of a run should say about this agent, beside its settings."""
+        return {}
 
     @abstractmethod
     def start(self, num_envs: int) -> PolicyState:
@@ -110,6 +133,10 @@ class Agent(nn.Module, ABC):
         for name, optimiser in self.optimisers.items():
             optimiser.load_tensors(_below(f"{name}.", tensors))
         self.generator.set_state(tensors["generator"])
+
+    def _load(self, array: np.ndarray) -> Tensor:
+        """Any array as float32 on the device."""
+        return torch.from_numpy(array).to(self.device).float()
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -20,11 +20,10 @@ from curious_replay.agents.dreamer import (
     Imagined,
     Lesson,
     Study,
-    check_finite,
-    make_feedback,
 )
 from curious_replay.agents.dreamer_v2 import DreamerV2
 from curious_replay.agents.dreamer_v3 import DreamerV3
+from curious_replay.agents.feedback import check_finite, make_feedback
 from curious_replay.agents.interface import (
     Agent,
     Arrays,

@@ -171,10 +171,17 @@ class ReplayBuffer:
                 storage.mark(storage.layout.flags[0], env, time)
         self._torn = False
 
-    def sample(self, batch_size: int) -> Batch:
-        """Draw `batch_size` windows, independently and with replacement."""
+    def sample(self, batch_size: int, length: int | None = None) -> Batch:
+        """Draw `batch_size` windows, independently and with replacement.
+
+        `length` asks for shorter ones than those of the buffer, of 1 step or more; the drawn step
+        is where it is in all windows: last, or second (first in a window of 1).
+        """
+        length = self.length if length is None else length
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if not 1 <= length <= self.length:
+            raise ValueError(f"length must be from 1 to {self.length}, got {length}")
         with self.lock:
             if self.storage is None or not self.ready:
                 inside = "" if self.cross_episodes else " inside one episode"
@@ -183,9 +190,9 @@ class ReplayBuffer:
                     f"steps{inside}; {len(self)} steps are stored in all. See `ready`."
                 )
             slots, probabilities = self.sampler.draw(batch_size, self.rng)
-            envs, starts, ids = self.windows.around(slots)
+            envs, starts, ids = self.windows.around(slots, length)
             names, positions = self.storage.layout.in_batches
-            arrays = self.storage.gather(positions, envs, starts, self.length)
+            arrays = self.storage.gather(positions, envs, starts, length)
             fields = dict(zip(names, arrays, strict=True))
             fields["is_first"][:, 0] = True  # no state from before the window is known
             self.counts.sampled += batch_size

@@ -119,12 +119,17 @@ class Windows:
         """Return the slots of `ids` [N], how many are STALE, and where one was never given out."""
         return _find(ids, self.clock, self._shape)
 
-    def around(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
+    def around(self, slots: Ints, length: int) -> tuple[Ints, Ints, Ints]:
         """Return environments [B], first times [B] and ids [B, length] of the windows of `slots`.
 
-        `slots` [B] are those of drawn steps.
+        `slots` [B] are those of drawn steps. Windows may be shorter than those that decide what can
+        be drawn.
         """
-        return _around(slots, self.clock, self.ends, self._shape)
+        shape = self._shape
+        if length != self.length:
+            shape = shape.copy()
+            shape[1] = length
+        return _around(slots, self.clock, self.ends, shape)
 
     def ids_of_all(self) -> Ints:
         """Return the ids [N] of all steps, environment by environment, oldest first."""
@@ -249,7 +254,7 @@ def _around(slots: Ints, clock: Ints, ends: Flags, shape: Ints) -> tuple[Ints, I
     for i in range(len(slots)):
         env, place = divmod(slots[i], stripe)
         t = oldest[env] + (place - oldest[env]) % stripe
-        start = t - length + 1 if last else t - 1
+        start = t - length + 1 if last else t - min(1, length - 1)
         if not last and not cross:
             for later in range(t, start + length - 1):
                 if ends[env * stripe + later % stripe]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+from curious_replay.agents.iris_config import IrisConfig
 from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
-from curious_replay.run.settings import within
+from curious_replay.run.settings import option, within
 
 if TYPE_CHECKING:  # PyTorch is imported when an agent is made
     from curious_replay.agents.interface import Agent, Spaces
@@ -29,12 +30,19 @@ class AgentEntry:
     """Least and most value of its numbers."""
     predicts_images: bool = True
     """Whether its `open_loop` works."""
+    longest: str | None = None
+    """Which of its settings limits the steps of a window; None: any length will do."""
 
-    def check(self, config: Any) -> None:
-        """Refuse settings that cannot work."""
+    def check(self, config: Any, batch_length: int) -> None:
+        """Refuse settings that cannot work, with windows of `batch_length` steps."""
         if type(config) is not self.config:
             raise TypeError(f"expected {self.config.__name__}, got {config!r}")
         within("agent", config, self.bounds)
+        if self.longest is not None and batch_length > getattr(config, self.longest):
+            raise ValueError(
+                f"--train.batch-length must be at most {option(f'agent.{self.longest}')} "
+                f"({getattr(config, self.longest)}), got {batch_length}"
+            )
 
 
 def _make_dreamer_v2(config: Any, spaces: "Spaces", seed: int, device: str) -> "Agent":
@@ -59,6 +67,12 @@ def _make_dreamer_pro(config: Any, spaces: "Spaces", seed: int, device: str) -> 
     from curious_replay.agents.dreamer_pro import DreamerPro  # noqa: PLC0415
 
     return DreamerPro(config, spaces, seed, device)
+
+
+def _make_iris(config: Any, spaces: "Spaces", seed: int, device: str) -> "Agent":
+    from curious_replay.agents.iris import Iris  # noqa: PLC0415
+
+    return Iris(config, spaces, seed, device)
 
 
 POSITIVE = (1e-30, 1e30)
@@ -122,6 +136,28 @@ PLAN2EXPLORE_BOUNDS = {
     "ensemble.clip": POSITIVE,
     "ensemble.decay": SHARE,
 }
+IRIS_BOUNDS = {
+    "context": (2, 10_000),
+    "dropout": (0.0, 0.99),
+    "frames": (1, 65_536),
+    "starts": (1, 65_536),
+    "burn_in": (0, 10_000),
+    "imagination": (2, 1000),  # the last state only stands for what would follow
+    "model_after": (0, 10**9),
+    "actor_after": (0, 10**9),
+    "tokenizer_lr": POSITIVE,
+    "model_lr": POSITIVE,
+    "actor_critic_lr": POSITIVE,
+    "eps": POSITIVE,
+    "clip": POSITIVE,
+    "decay": SHARE,
+    "commitment": NOT_NEGATIVE,
+    "discount": SHARE,
+    "return_lambda": SHARE,
+    "entropy": NOT_NEGATIVE,
+    "exploration": SHARE,
+    "temperature": (1e-6, 1e6),
+}
 
 
 def _plan2explore_on(bounds: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
@@ -141,4 +177,5 @@ AGENTS: dict[str, AgentEntry] = {
     "plan2explore-v3": AgentEntry(
         Plan2ExploreV3Config, _make_plan2explore, _plan2explore_on(DREAMER_V3_BOUNDS)
     ),
+    "iris": AgentEntry(IrisConfig, _make_iris, IRIS_BOUNDS, longest="context"),
 }

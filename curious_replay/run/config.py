@@ -164,7 +164,7 @@ class Config:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**31:
             raise ValueError(f"--seed must be from 0 to {2**31 - 1}, got {self.seed}")
-        AGENTS[self.choice.agent].check(self.agent)
+        AGENTS[self.choice.agent].check(self.agent, self.train.batch_length)
         least = self.train.batch_length * self.env.num_envs
         if self.replay.capacity < least:
             raise ValueError(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curious_replay.agents.interface import Agent, NonFiniteError
+from curious_replay.agents.interface import Agent, NonFiniteError, Stream
 from curious_replay.replay import Batch, ReplayBuffer
 
 Array = np.ndarray
@@ -64,6 +64,7 @@ class Learner:
         agent: Agent,
         replay: ReplayBuffer,
         batch_size: int,
+        batch_length: int,
         *,
         skip_nonfinite: bool,
         nonfinite_limit: int,
@@ -72,7 +73,9 @@ class Learner:
     ) -> None:
         self.replayed = replayed
         """Is told the ids [B, T] of each batch that was learned from."""
-        self.agent, self.replay, self.batch_size = agent, replay, batch_size
+        self.agent, self.replay = agent, replay
+        self.batch = Stream(batch_size, batch_length)
+        agent.unread = {"model", "likelihood", "kl", "td"}.difference(replay.sampler.signals)
         self.skip_nonfinite, self.nonfinite_limit = skip_nonfinite, nonfinite_limit
         self.folder = folder
         self.averages = Averages()
@@ -84,8 +87,8 @@ class Learner:
 
     def update(self) -> None:
         """Take one gradient step and tell replay about it."""
-        batch = self.next or self.replay.sample(self.batch_size)
-        draw = self._thread.submit(self.replay.sample, self.batch_size)
+        batch = self.next or self._draw()
+        draw = self._thread.submit(self._draw)
         try:
             feedback = self.agent.update(batch)
         except NonFiniteError as error:
@@ -94,8 +97,9 @@ class Learner:
         finally:
             self.next = draw.result()
         if feedback is not None:
-            self.replay.update(batch.ids, feedback.signals)
-            self.replayed(batch.ids)
+            if feedback.signals:
+                self.replay.update(batch.ids, feedback.signals)
+                self.replayed(batch.ids)
             self.averages.add(feedback.metrics)
             self.updates += 1
             self._skipped_in_a_row = 0
@@ -128,6 +132,14 @@ class Learner:
         self._skipped_in_a_row = state["skipped_in_a_row"]
         self.next = None if state["next"] is None else Batch(**state["next"])
 
+    def _draw(self) -> Batch:
+        """A batch, with the windows of the agent's other streams; `ids` are those of the batch."""
+        batch = self.replay.sample(self.batch.windows, self.batch.length)
+        for name, stream in self.agent.streams.items():
+            more = self.replay.sample(stream.windows, stream.length)
+            batch |= {f"{name}/{field}": array for field, array in more.items()}
+        return batch
+
     def _fail(self, batch: Batch, error: NonFiniteError) -> None:
         """Count a skipped update, or stop with the batch saved."""
         self.skipped += 1
@@ -135,7 +147,8 @@ class Learner:
         if self.skip_nonfinite and self._skipped_in_a_row <= self.nonfinite_limit:
             return
         path = self.folder / f"nonfinite-update-{self.updates}.npz"
-        np.savez(path, allow_pickle=False, **batch, ids=batch.ids)
+        arrays = {name.replace("/", "-"): array for name, array in batch.items()}
+        np.savez(path, allow_pickle=False, **arrays, ids=batch.ids)
         advice = (
             f"{self._skipped_in_a_row} updates in a row failed (--train.nonfinite-limit "
             f"{self.nonfinite_limit})"

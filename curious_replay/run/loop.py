@@ -75,7 +75,7 @@ class Trainer:
             frames_per_step=config.env.frames_per_step,
         )  # fmt: skip
         self.learner = Learner(
-            agent, replay, config.train.batch_size,
+            agent, replay, config.train.batch_size, config.train.batch_length,
             skip_nonfinite=config.train.nonfinite == "skip",
             nonfinite_limit=config.train.nonfinite_limit, folder=record.folder,
             replayed=self.changes.replayed,

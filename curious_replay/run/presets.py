@@ -28,20 +28,17 @@ SIMULATED = ("assay", "background", "constrained", "control")
 def preset(choice: Choice, seed: int = 0) -> Config:
     """The settings that a choice of names stands for."""
     kind = family(choice.env)
-    config = Config(
-        choice=choice,
-        seed=seed,
-        env=FAMILIES[kind](),
-        agent=AGENTS[choice.agent].config(),
-        replay=REPLAYS[choice.replay](),
-        train=TrainConfig(),
-        eval=EvalConfig(),
-        record=RecordConfig(),
-    )
+    groups: dict[str, Any] = {
+        "env": FAMILIES[kind](),
+        "agent": AGENTS[choice.agent].config(),
+        "replay": REPLAYS[choice.replay](),
+        "train": TrainConfig(),
+        "eval": EvalConfig(),
+        "record": RecordConfig(),
+    }
     for changes in (_environment(kind, choice.scale), PRESETS[choice.agent](kind, choice)):
-        groups = {name: replace(getattr(config, name), **c) for name, c in changes.items()}
-        config = replace(config, **groups)
-    return config
+        groups |= {name: replace(groups[name], **values) for name, values in changes.items()}
+    return Config(choice=choice, seed=seed, **groups)
 
 
 def _environment(kind: str, scale: str) -> Changes:
@@ -297,10 +294,68 @@ def _plan2explore_v3(kind: str, choice: Choice) -> Changes:
     return {**changes, "agent": {"dreamer": DreamerV3Config(**changes["agent"])}}
 
 
+def _iris(kind: str, choice: Choice) -> Changes:
+    """Published: an update of each part for every step, the later parts from steps 5200 and 10200.
+
+    The paper ran it with uniform replay only. It knows discrete actions only, and refuses others.
+    """
+    if choice.scale == "paper":
+        return {
+            "train": {"ratio": 64 * 20.0, "batch_size": 64, "batch_length": 20, "prefill": 1200},
+            "replay": {"capacity": 1_000_000},
+            "eval": {"every": 50_000, "episodes": 16},
+            "record": {"video_every": 50_000},
+        }
+    if choice.scale == "mini":
+        toy = kind.startswith("toy/")
+        agent: dict[str, Any] = {
+            "size": "micro" if toy else "nano",
+            "context": 8 if toy else 10,  # the steps of a window
+            "frames": 16 if toy else 32,
+            "starts": 16,
+            "burn_in": 1 if toy else 5,
+            "imagination": 6 if toy else 10,
+            "reconstruction": "squared",
+            "model_after": 450 if toy else 500,
+            "actor_after": 600 if toy else 1250,
+            "tokenizer_lr": 2e-3 if toy else 1e-3,
+            "model_lr": 2e-3 if toy else 1e-3,
+            "actor_critic_lr": 1e-3 if toy else 3e-4,
+            "dropout": 0.0 if toy else 0.1,
+            "discount": 0.95 if toy else 0.99,
+            "entropy": 1e-2 if toy else 1e-3,
+        }
+        windows, length, every = (8, 8, 2) if toy else (8, 10, 4)
+        dreamer = _dreamer_v3(kind, choice)
+        return {
+            **dreamer,
+            "agent": agent,
+            "train": {
+                **dreamer["train"],
+                "ratio": windows * length / every,
+                "pretrain": agent["model_after"],  # of the tokenizer alone
+                "batch_size": windows,
+                "batch_length": length,
+            },
+        }
+    agent = {
+        "size": "debug",
+        "context": 8,
+        "frames": 4,
+        "starts": 2,
+        "burn_in": 2,
+        "imagination": 3,
+        "model_after": 3,
+        "actor_after": 6,
+    }
+    return {**_dreamer_v3(kind, choice), "agent": agent}
+
+
 PRESETS: dict[str, Callable[[str, Choice], Changes]] = {
     "dreamerv3": _dreamer_v3,
     "dreamerv2": _dreamer_v2,
     "dreamerpro": _dreamer_pro,
     "plan2explore": _plan2explore,
     "plan2explore-v3": _plan2explore_v3,
+    "iris": _iris,
 }

@@ -77,7 +77,7 @@ def _run(
     console: Console,
 ) -> Outcome:
     checkpoints = Checkpoints(folder / "checkpoints")
-    saved, replay = _replay(config, folder, checkpoints, console)
+    saved, replay = _replay(config, folder, agent, checkpoints, console)
     shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
     if exists:
         _check_camera(folder, facts)
@@ -87,7 +87,10 @@ def _run(
     else:
         record = Record.create(folder, config.to_json(), seed=config.seed, **shows)
         record.remember(
-            camera=facts.camera, threads=torch.get_num_threads(), schedule=facts.schedule
+            camera=facts.camera,
+            threads=torch.get_num_threads(),
+            schedule=facts.schedule,
+            **agent.remarks,
         )
     title = f"{config.choice.env}  {config.choice.agent}  {config.choice.replay}"
     seconds = config.record.print_seconds
@@ -110,7 +113,7 @@ def _run(
 
 
 def _replay(
-    config: Config, folder: Path, checkpoints: Checkpoints, console: Console
+    config: Config, folder: Path, agent: Agent, checkpoints: Checkpoints, console: Console
 ) -> tuple[Saved | None, ReplayBuffer]:
     """The last checkpoint and its replay, or none and an empty one."""
     directory = folder / "replay" if config.replay.storage == "disk" else None
@@ -120,7 +123,7 @@ def _replay(
         return found
     return None, ReplayBuffer(
         capacity=config.replay.capacity,
-        length=config.train.batch_length,
+        length=max(config.train.batch_length, *(s.length for s in agent.streams.values()), 1),
         num_envs=config.env.num_envs,
         rule=rule,
         window=config.replay.window,

@@ -26,3 +26,12 @@ def make_batch(rows=3, steps=8, actions=4, size=32, vector=0, discrete=True, see
     if vector:
         batch["vector"] = rng.normal(size=(rows, steps, vector)).astype(np.float32)
     return batch
+
+
+def with_streams(batch, streams, **kwargs):
+    """The batch with windows of further streams in it, {name: (windows, length)}."""
+    made = dict(batch)
+    for number, (name, (rows, steps)) in enumerate(streams.items(), 100):
+        more = make_batch(**{**kwargs, "rows": rows, "steps": steps, "seed": number})
+        made |= {f"{name}/{field}": array for field, array in more.items()}
+    return made

@@ -90,8 +90,32 @@ def test_forward_windows_begin_before_the_drawn_step_and_end_with_the_episode():
     drawable = np.flatnonzero(buffer.priorities(np.arange(12)) > 0)
     slots, _, _ = buffer.windows.find(np.arange(12))
     assert drawable.tolist() == list(range(1, 12))
-    _, starts, _ = buffer.windows.around(slots[1:])
+    _, starts, _ = buffer.windows.around(slots[1:], 5)
     assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]
+    _, starts, _ = buffer.windows.around(slots[1:], 3)  # shorter windows end with the episode too
+    assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9]
+    _, starts, _ = buffer.windows.around(slots[1:], 1)
+    assert starts.tolist() == list(range(1, 12))
+
+
+@pytest.mark.parametrize("window", ["last", "first"])
+def test_shorter_windows_hold_the_drawn_step_where_the_long_ones_do(window):
+    buffer = ReplayBuffer(100, 6, window=window, rule=TemporalDifference())
+    fill(buffer, 40, episode=100)
+    wanted = 20  # all priority on one step
+    buffer.update(np.arange(40), {"td": np.where(np.arange(40) == wanted, 1e9, 0.0)})
+    for length in (1, 2, 5, 6):
+        batch = buffer.sample(50, length)
+        assert batch["number"].shape == batch.ids.shape == (50, length)
+        position = length - 1 if window == "last" else min(1, length - 1)
+        assert (batch["number"][:, position] == wanted).all()
+        assert (np.diff(batch["number"], axis=1) == 1).all()
+        assert np.array_equal(buffer.read(batch.ids, "number"), batch["number"])
+        assert batch["is_first"][:, 0].all()
+    assert buffer.sample(3)["number"].shape == (3, 6)
+    for length in (0, 7):
+        with pytest.raises(ValueError, match=f"length must be from 1 to 6, got {length}"):
+            buffer.sample(3, length)
 
 
 def test_short_episodes_are_never_windows():

@@ -24,7 +24,7 @@ SMALLEST = 4  # pixels per side where convolutions end
 SMALLEST_VALID = 2  # and where they end if borders are not padded
 
 
-def _stages(size: int) -> int:
+def stages_of(size: int) -> int:
     """How often an image is halved on its way to 4 x 4."""
     stages = size.bit_length() - SMALLEST.bit_length()
     if size != SMALLEST << stages or not 32 <= size <= 128:
@@ -38,7 +38,7 @@ class Encoder(nn.Module):
     def __init__(self, size: int, depth: int, style: Style, *, valid: bool = False) -> None:
         super().__init__()
         self.padding = 0 if valid else 1
-        channels = [3, *(depth << stage for stage in range(_stages(size)))]
+        channels = [3, *(depth << stage for stage in range(stages_of(size)))]
         self.weights = nn.ParameterList(
             _kernel(style.fill_(torch.empty(after, before, 4, 4)))
             for before, after in pairwise(channels)
@@ -66,7 +66,7 @@ class Decoder(nn.Module):
         self, inputs: int, size: int, depth: int, style: Style, *, valid: bool = False
     ) -> None:
         super().__init__()
-        stages = _stages(size)
+        stages = stages_of(size)
         channels = [*(depth << stage for stage in reversed(range(stages))), 3]
         kernels = [4] * stages
         self.padding, self.first = 1, SMALLEST

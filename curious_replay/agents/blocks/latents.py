@@ -24,12 +24,12 @@ def log_mix_uniform(logits: Tensor, share: float) -> Tensor:
 
 def draw_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """One-hot [..., K], drawn by inverting the distribution at `uniform` [...] in [0, 1)."""
-    index = _draw(probabilities, uniform).unsqueeze(-1)
+    index = draw(probabilities, uniform).unsqueeze(-1)
     return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
 
 
-def _draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
-    """The drawn class, int64 [...]."""
+def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """Classes int64 [...], drawn by inverting the distribution [..., K] at `uniform` [...]."""
     below = probabilities.detach().cumsum(-1)
     index = torch.searchsorted(below, uniform.unsqueeze(-1), right=True).squeeze(-1)
     # Rounding may leave the last sum below 1: then the draw is the last class, not one beyond.
@@ -78,7 +78,7 @@ class Categorical:
     def draw_ones(self, outputs: Tensor, noise: Tensor) -> Tensor:
         """The `ones` of what `sample` would draw."""
         probabilities = mix_uniform(self._split(outputs), self.unimix)
-        return _draw(probabilities, noise) + self._offsets(outputs)
+        return draw(probabilities, noise) + self._offsets(outputs)
 
     def _offsets(self, like: Tensor) -> Tensor:
         return torch.arange(0, self.size, self.classes, device=like.device)

@@ -1,7 +1,7 @@
 """Adam on a clipped gradient, with all of its state as named tensors."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -10,9 +10,10 @@ from torch import Tensor, nn
 class Optimiser:
     """Adam for the parameters of `module`, after clipping the norm of their gradient.
 
-    `decay` is what each step takes off all parameters before Adam moves them, as a share of their
-    size. `raw_epsilon` adds `eps` to the root of the second moment before that is corrected for
-    its start at 0 (TensorFlow), not after (PyTorch): early steps on small gradients are smaller.
+    `decay` is what each step takes off parameters before Adam moves them, as a share of their size:
+    off all of them, or off those that are named in `decayed`. `raw_epsilon` adds `eps` to the root
+    of the second moment before that is corrected for its start at 0 (TensorFlow), not after
+    (PyTorch): early steps on small gradients are smaller.
     """
 
     def __init__(
@@ -23,10 +24,16 @@ class Optimiser:
         clip: float,
         *,
         decay: float = 0.0,
+        decayed: Container[str] | None = None,
         raw_epsilon: bool = False,
     ) -> None:
         self.parameters = dict(module.named_parameters())
         self.clip, self.decay = clip, decay
+        self._decayed: list[Tensor] = [
+            parameter
+            for name, parameter in self.parameters.items()
+            if decayed is None or name in decayed
+        ]
         self.eps, self.raw_epsilon = eps, raw_epsilon
         self.adam = torch.optim.Adam(self.parameters.values(), lr=lr, eps=eps, fused=True)
 
@@ -50,7 +57,7 @@ class Optimiser:
     def _prepare(self) -> None:
         """Shrink the parameters, and choose the epsilon of this step."""
         if self.decay:
-            torch._foreach_mul_([*self.parameters.values()], 1 - self.decay)
+            torch._foreach_mul_(self._decayed, 1 - self.decay)
         if self.raw_epsilon:
             # Adam divides the root by this before it adds its epsilon.
             group = self.adam.param_groups[0]

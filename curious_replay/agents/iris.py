@@ -1,0 +1,326 @@
+"""IRIS: an agent that learns inside the dreams of a transformer.
+
+Top to bottom: the course of an update, then its three parts. A tokenizer learns to write pictures
+as a few tokens. A transformer learns to continue the text of tokens and actions (`iris_model.py`).
+Actor and critic learn in what it dreams, and only ever see pictures as the tokenizer draws them.
+Each part learns from windows of its own, and the later ones begin when the earlier ones know
+something.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from curious_replay.agents.blocks.actor import OneHotPolicy
+from curious_replay.agents.blocks.memory import keep_freed_memory
+from curious_replay.agents.blocks.optim import Optimiser
+from curious_replay.agents.blocks.perceptual import PerceptualLoss
+from curious_replay.agents.blocks.returns import lambda_returns, td_errors
+from curious_replay.agents.blocks.tokenizer import PLACES, Tokenizer, codebook_losses
+from curious_replay.agents.blocks.transformer import seeded
+from curious_replay.agents.feedback import check_finite, make_feedback, to_numpy
+from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState, Spaces, Stream
+from curious_replay.agents.iris_config import SIZES, IrisConfig, Size
+from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
+
+Metrics = dict[str, Tensor]
+FRAMES, STARTS = "frames", "starts"  # streams beside the batch, which is the world model's
+
+
+class Iris(Agent):
+    """Tokenizer, world model, and an actor and critic with a memory."""
+
+    def __init__(self, config: IrisConfig, spaces: Spaces, seed: int, device: str = "cpu") -> None:
+        super().__init__(spaces, seed, device)
+        if not spaces.discrete:
+            raise ValueError(
+                f"IRIS knows discrete actions only, and here they are {spaces.actions} continuous "
+                "ones: choose another --env, or the agent dreamerv3"
+            )
+        if spaces.image is None or spaces.vector:
+            raise ValueError(
+                f"IRIS sees an image and nothing beside it, and here {spaces.vector} numbers are "
+                "observed too: choose another --env, or the agent dreamerv3"
+            )
+        keep_freed_memory()
+        self.config = config
+        size, pixels = SIZES[config.size], spaces.image[0]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.tokenizer = Tokenizer(
+                pixels, size.channels, size.groups, size.blocks, size.codes, size.code
+            )
+            self.model = TokenModel(size, spaces.actions, config.context)
+            self.actor_critic = ActorCritic(size, pixels, spaces.actions)
+        self.updates = nn.Buffer(torch.zeros((), dtype=torch.int64))
+        self.to(self.device)
+        self.perceptual: PerceptualLoss | None = None
+        if config.vgg:
+            self.perceptual = PerceptualLoss(config.vgg, config.lpips, self.device)
+        rest = (config.eps, config.clip)
+        self.optimisers = {
+            "tokenizer_adam": Optimiser(self.tokenizer, config.tokenizer_lr, *rest),
+            "model_adam": Optimiser(
+                self.model,
+                config.model_lr,
+                *rest,
+                decay=config.model_lr * config.decay,
+                decayed=self.model.linear_weights,
+            ),
+            "actor_critic_adam": Optimiser(self.actor_critic, config.actor_critic_lr, *rest),
+        }
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """Pictures for the tokenizer, and what actor and critic see before each dream."""
+        config = self.config
+        return {
+            FRAMES: Stream(config.frames, 1),
+            STARTS: Stream(config.starts, config.burn_in + 1),
+        }
+
+    @property
+    def remarks(self) -> dict[str, str]:
+        """Whether pictures are compared by how they look."""
+        if self.perceptual is None:
+            error = f"{self.config.reconstruction} error and codebook only"
+            return {"perceptual_loss": f"none: the tokenizer learns from {error}"}
+        return {"perceptual_loss": f"LPIPS, {self.config.vgg} and {self.config.lpips}"}
+
+    def update(self, batch: Arrays) -> Feedback:
+        """Train the tokenizer, then what else has begun to learn: world model, actor and critic.
+
+        There are no signals before the world model learns.
+        """
+        reward = self._load(batch["reward"])
+        check_finite("model", {"reward": reward})
+        metrics = self.learn_to_see(self._pictures(batch[f"{FRAMES}/image"]).flatten(0, 1))
+        signals: dict[str, Tensor] = {}
+        if self.updates >= self.config.model_after:
+            signals, more = self.study(batch, reward)
+            metrics |= more
+        if self.updates >= self.config.actor_after:
+            metrics |= self.practise(batch)
+        self.updates.add_(1)
+        return make_feedback(signals, metrics)
+
+    def learn_to_see(self, pictures: Tensor) -> Metrics:
+        """Let the tokenizer rebuild pictures [N, H, W, 3]."""
+        seen = self.tokenizer(pictures)
+        codebook, commitment = codebook_losses(seen.codes, seen.quantised)
+        wrong = pictures - seen.picture
+        absolute = self.config.reconstruction == "absolute"
+        losses = {
+            "reconstruction": (wrong.abs() if absolute else wrong.square()).mean(),
+            "codebook": codebook,
+            "commitment": self.config.commitment * commitment,
+        }
+        if self.perceptual is not None:
+            losses["perceptual"] = self.perceptual(pictures, seen.picture)
+        used = torch.tensor(float(len(seen.tokens.unique())))
+        return {**self._fit("tokenizer", losses), "tokenizer/codes_used": used}
+
+    def study(self, batch: Arrays, reward: Tensor) -> tuple[dict[str, Tensor], Metrics]:
+        """Let the world model predict windows [B, T]; returns signals [T, B] and metrics."""
+        config = self.config
+        if reward.shape[1] > config.context:
+            raise ValueError(
+                f"windows of {reward.shape[1]} steps are longer than the transformer's context, "
+                f"{config.context}"
+            )
+        is_first, terminal = (self._load(batch[n]).bool() for n in ("is_first", "is_terminal"))
+        tokens = self._tokens(batch["image"])
+        actions = self._load(batch["action"]).argmax(-1)
+        with seeded(self.generator):
+            costs = self.model.costs(
+                tokens, actions, reward_class(reward), terminal.long(), is_first, config.dropout
+            )
+        check_finite("model", costs._asdict())
+        loss = costs.loss(is_first)
+        norm = self.optimisers["model_adam"].step(loss)
+        check_finite("model", {"gradient": norm})
+        likelihood, kl = costs.reward + costs.end, costs.tokens
+        signals = {"model": likelihood + kl, "likelihood": likelihood, "kl": kl}
+        signals = {name: signal.detach().T for name, signal in signals.items()}
+        if "td" not in self.unread:  # pictures have to be drawn for it
+            signals["td"] = self._td_error(tokens, reward, is_first, terminal)
+        metrics = {f"model/{name}": cost.mean() for name, cost in costs._asdict().items()}
+        metrics |= {"model/loss": loss, "model/gradient": norm}
+        return signals, {name: value.detach() for name, value in metrics.items()}
+
+    @torch.no_grad()
+    def _td_error(
+        self, tokens: Tensor, reward: Tensor, is_first: Tensor, terminal: Tensor
+    ) -> Tensor:
+        """Temporal-difference error [T, B] on arriving at each step, NaN where none led there.
+
+        Of rewards as the critic knows them: -1, 0 or 1.
+        """
+        memory = self.actor_critic.start(len(reward))
+        values = []
+        for picture, first in zip(self._draw(tokens), is_first.T, strict=True):
+            opinion = self.actor_critic(picture, memory.wiped(first))
+            memory = opinion.memory
+            values.append(opinion.value)
+        discounts = self.config.discount * (1 - terminal.T.float())
+        return td_errors(reward.sign().T[1:], discounts, torch.stack(values), is_first.T)
+
+    def practise(self, batch: Arrays) -> Metrics:
+        """Let actor and critic see some steps, dream on from the last of them, and learn."""
+        config, learner = self.config, self.actor_critic
+        tokens = self._tokens(batch[f"{STARTS}/image"])
+        is_first = self._load(batch[f"{STARTS}/is_first"]).bool()
+        rows, states = len(tokens), config.imagination
+        seen = self._draw(tokens)
+        memory = learner.start(rows)
+        with torch.no_grad():
+            for picture, first in zip(seen[:-1], is_first.T[:-1], strict=True):
+                memory = learner(picture, memory.wiped(first)).memory
+        memory = memory.wiped(is_first[:, -1])
+
+        dream, picture = Dream(self.model, tokens[:, -1]), seen[-1]
+        action_noise, noise = self._rand(states, rows, 1), self._rand(states, rows, PLACES + 2)
+        logits, actions, values, rewards, ends = [], [], [], [], []
+        for t in range(states):
+            opinion = learner(picture, memory)
+            memory = opinion.memory
+            logits.append(opinion.logits)
+            values.append(opinion.value)
+            actions.append(OneHotPolicy(opinion.logits, 0.0).sample(action_noise[t]))
+            if t < states - 1:
+                outcome = dream.step(actions[-1].argmax(-1), noise[t])
+                rewards.append(outcome.reward)
+                ends.append(outcome.ends)
+                picture = self.tokenizer.draw(outcome.tokens)
+
+        value = torch.stack(values)
+        discounts = config.discount * (1 - torch.stack(ends))
+        returns = lambda_returns(
+            torch.stack(rewards), discounts, value.detach(), config.return_lambda
+        )
+        # Nothing can be learned from going on after an end.
+        goes_on = 1 - self._load(batch[f"{STARTS}/is_terminal"])[:, -1]
+        weights = (goes_on / goes_on.sum().clamp(min=1)).expand_as(returns) / len(returns)
+        policy = OneHotPolicy(torch.stack(logits[:-1]), 0.0)
+        advantage = returns - value[:-1].detach()
+        gain = policy.log_probability(torch.stack(actions[:-1])) * advantage
+        losses = {
+            "actor": -(weights * (gain + config.entropy * policy.entropy)).sum(),
+            "critic": (weights * (value[:-1] - returns).square()).sum(),
+        }
+        metrics = {
+            "actor_critic/entropy": policy.entropy.mean().detach(),
+            "actor_critic/return": returns.mean(),
+            "actor_critic/reward": torch.stack(rewards).mean(),
+            "actor_critic/value": value.mean().detach(),
+        }
+        return {**self._fit("actor_critic", losses), **metrics}
+
+    def _fit(self, part: str, losses: Metrics) -> Metrics:
+        """Reduce the sum of a part's losses; returns them all."""
+        loss = torch.stack([*losses.values()]).sum()
+        check_finite(part, losses)
+        norm = self.optimisers[f"{part}_adam"].step(loss)
+        check_finite(part, {"gradient": norm})
+        shown = {**losses, "loss": loss, "gradient": norm}
+        return {f"{part}/{name}": value.detach() for name, value in shown.items()}
+
+    def start(self, num_envs: int) -> PolicyState:
+        """What actor and critic remember, [num_envs, ...]."""
+        return self.actor_critic.start(num_envs)._asdict()
+
+    @torch.no_grad()
+    def act(
+        self, state: PolicyState, observation: Arrays, generator: torch.Generator, explore: bool
+    ) -> tuple[np.ndarray, PolicyState]:
+        """See `Agent.act`: drawn with some random actions, or from a sharper policy."""
+        tokens = self.tokenizer.read(self._pictures(observation["image"]))
+        memory = Memory(**state).wiped(torch.from_numpy(observation["is_first"]).to(self.device))
+        opinion = self.actor_critic(self.tokenizer.draw(tokens), memory)
+        if explore:
+            policy = OneHotPolicy(opinion.logits, self.config.exploration)
+        else:
+            policy = OneHotPolicy(opinion.logits / self.config.temperature, 0.0)
+        noise = torch.rand(len(tokens), 1, generator=generator, device=generator.device)
+        action = policy.sample(noise.to(self.device))
+        return to_numpy(action), opinion.memory._asdict()
+
+    @torch.no_grad()
+    def open_loop(self, batch: Arrays, context: int) -> np.ndarray:
+        """See `Agent.open_loop`: what was seen as tokens say it, then the likeliest dream."""
+        tokens = self._tokens(batch["image"][:, :context])
+        actions = self._load(batch["action"]).argmax(-1)
+        dream = Dream(self.model, tokens[:, -1])
+        ahead = [dream.step(action, None).tokens for action in actions.T[context - 1 : -1]]
+        tokens = torch.cat([tokens, *(each.unsqueeze(1) for each in ahead)], 1)
+        pictures = (self._draw(tokens).transpose(0, 1) + 1) * 127.5
+        return to_numpy(pictures.round()).astype(np.uint8)
+
+    def _tokens(self, image: np.ndarray) -> Tensor:
+        """uint8 [B, T, H, W, 3] as tokens int64 [B, T, K]."""
+        tokens = self.tokenizer.read(self._pictures(image).flatten(0, 1))
+        return tokens.view(*image.shape[:2], -1)
+
+    def _draw(self, tokens: Tensor) -> Tensor:
+        """Tokens [B, T, K] as pictures, time first [T, B, H, W, 3], from -1 to 1."""
+        pictures = self.tokenizer.draw(tokens.transpose(0, 1).flatten(0, 1))
+        return pictures.view(tokens.shape[1], len(tokens), *pictures.shape[1:])
+
+    def _pictures(self, image: np.ndarray) -> Tensor:
+        return self._load(image) / 127.5 - 1
+
+    def _rand(self, *shape: int) -> Tensor:
+        return torch.rand(*shape, generator=self.generator, device=self.device)
+
+
+class Memory(NamedTuple):
+    """What actor and critic remember of N worlds."""
+
+    hidden: Tensor  # [N, units]
+    cell: Tensor  # [N, units]
+
+    def wiped(self, rows: Tensor) -> "Memory":
+        """Nothing, where `rows`, bool [N], is true."""
+        return Memory(*(part.masked_fill(rows.unsqueeze(1), 0.0) for part in self))
+
+
+class Opinion(NamedTuple):
+    """What they say of N pictures."""
+
+    logits: Tensor  # [N, A], of actions
+    value: Tensor  # [N]
+    memory: Memory
+
+
+class ActorCritic(nn.Module):
+    """Convolutions, a memory (LSTM), and a linear actor and critic."""
+
+    def __init__(self, size: Size, pixels: int, actions: int) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList()
+        inputs = 3
+        for channels in size.eye:
+            self.convs.append(nn.Conv2d(inputs, channels, 3, padding=1))
+            inputs = channels
+        side = pixels >> len(size.eye)
+        self.units = size.units
+        self.memory = nn.LSTMCell(side * side * inputs, size.units)
+        self.actor = nn.Linear(size.units, actions)
+        self.critic = nn.Linear(size.units, 1)
+
+    def start(self, rows: int) -> Memory:
+        """Memory of who has seen nothing."""
+        nothing = self.critic.weight.new_zeros(rows, self.units).detach()
+        return Memory(nothing, nothing.clone())
+
+    def forward(self, picture: Tensor, memory: Memory) -> Opinion:
+        """Look at pictures [N, H, W, 3] from -1 to 1."""
+        x = picture.permute(0, 3, 1, 2)
+        for conv in self.convs:
+            x = F.relu(F.max_pool2d(conv(x), 2))
+        memory = Memory(*self.memory(x.flatten(1), tuple(memory)))
+        return Opinion(self.actor(memory.hidden), self.critic(memory.hidden)[:, 0], memory)

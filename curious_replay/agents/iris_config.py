@@ -1,0 +1,105 @@
+"""Settings and sizes of IRIS; nothing here needs PyTorch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Size:
+    """Widths of the networks."""
+
+    channels: int
+    """Of the tokenizer's convolutions."""
+    groups: int
+    """Of their norms."""
+    blocks: int
+    """Residual blocks at each resolution of the encoder; the decoder has one more."""
+    codes: int
+    """Different tokens."""
+    code: int
+    """Numbers that describe a token."""
+    layers: int
+    """Of the transformer."""
+    heads: int
+    width: int
+    units: int
+    """Of the actor's and critic's memory."""
+    eye: tuple[int, int, int, int] = (32, 32, 64, 64)
+    """Channels of the convolutions before it."""
+
+
+SIZES = {
+    "paper": Size(64, 32, 2, codes=512, code=512, layers=10, heads=4, width=256, units=512),
+    "small": Size(32, 16, 1, codes=256, code=128, layers=4, heads=4, width=128, units=256),
+    "nano": Size(
+        16, 8, 1, codes=64, code=32, layers=2, heads=4, width=64, units=128, eye=(16, 16, 32, 32)
+    ),
+    "micro": Size(
+        8, 4, 1, codes=16, code=16, layers=2, heads=4, width=64, units=64, eye=(8, 16, 16, 32)
+    ),
+    "debug": Size(4, 2, 1, codes=8, code=4, layers=2, heads=2, width=8, units=8, eye=(4, 4, 4, 4)),
+}
+SizeName = Literal["paper", "small", "nano", "micro", "debug"]
+
+
+@dataclass(frozen=True)
+class IrisConfig:
+    """Settings of the agent; the defaults are the published ones."""
+
+    size: SizeName = "paper"
+    """Widths of all networks."""
+    context: int = 20
+    """Steps that the transformer can look back, and most of a window of the world model."""
+    dropout: float = 0.1
+    """In the transformer, while it learns."""
+    frames: int = 256
+    """Pictures that the tokenizer learns from at each update."""
+    starts: int = 64
+    """Dreams that actor and critic learn from at each update."""
+    burn_in: int = 20
+    """Steps that they see before a dream begins."""
+    imagination: int = 20
+    """States in a dream; the value of the last one stands for what would follow."""
+    model_after: int = 4000
+    """Updates of the tokenizer alone before the world model learns too."""
+    actor_after: int = 9000
+    """Updates before actor and critic learn too."""
+    tokenizer_lr: float = 1e-4
+    model_lr: float = 1e-4
+    actor_critic_lr: float = 1e-4
+    eps: float = 1e-8
+    """Epsilon of Adam."""
+    clip: float = 10.0
+    """Largest norm of each of the three gradients."""
+    decay: float = 0.01
+    """Share of the weights of the world model's linear layers that an update takes off, times its
+    learning rate."""
+    reconstruction: Literal["absolute", "squared"] = "absolute"
+    """Error of pictures that the tokenizer reduces. Without the perceptual loss, the absolute one
+    is content to leave small things out."""
+    commitment: float = 1.0
+    """Weight of the loss that keeps the encoder near its codes."""
+    vgg: str = ""
+    """File with the weights of VGG16 for the perceptual loss; without it there is no such loss."""
+    lpips: str = ""
+    """File with the five linear layers of LPIPS for it."""
+    discount: float = 0.995
+    return_lambda: float = 0.95
+    entropy: float = 1e-3
+    """Weight of the actor's entropy."""
+    exploration: float = 0.01
+    """Share of random actions while collecting."""
+    temperature: float = 0.5
+    """By which the actor's logits are divided where it is evaluated."""
+
+    def __post_init__(self) -> None:
+        if self.actor_after < self.model_after:
+            raise ValueError(
+                f"--agent.actor-after must be at least --agent.model-after ({self.model_after}): "
+                f"actor and critic learn inside the world model, got {self.actor_after}"
+            )
+        if bool(self.vgg) != bool(self.lpips):
+            given, missing = ("vgg", "lpips") if self.vgg else ("lpips", "vgg")
+            raise ValueError(
+                f"--agent.{given} needs --agent.{missing}: the perceptual loss is made of both"
+            )
