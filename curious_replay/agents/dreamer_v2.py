@@ -120,7 +120,7 @@ class DreamerV2(Dreamer):
         return self.model.reward(imagined.features[:-1])
 
     def _td_error(self, replayed: Replayed, lesson: Lesson, values: Tensor) -> Tensor:
-        """Temporal-difference error [T, B] on arriving at each step, NaN where none led there.
+        """Temporal-difference error [T, B] on arriving at each step; see `td_errors`.
 
         `values` [T, B] are those of the critic after its update. The published error, "predicted",
         has the discount of the step that is left, so it takes no notice of ends.

@@ -96,7 +96,7 @@ class DreamerV3(Dreamer):
 
     @torch.no_grad()
     def _td_error(self, replayed: Replayed, start: State, lesson: Lesson) -> Tensor:
-        """Temporal-difference error [T, B] on arriving at each step, NaN where none led there."""
+        """Temporal-difference error [T, B] on arriving at each step; see `td_errors`."""
         values = lesson.values[0].view_as(replayed.reward)
         match self.config.td:
             case "imagined":

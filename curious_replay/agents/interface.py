@@ -53,8 +53,9 @@ class Feedback:
     """What an update has to say: per step to replay, and in sum to a log."""
 
     signals: dict[str, np.ndarray]
-    """float32 [B, T] each; NaN where a signal is not defined, as "td" on the first step. Empty if
-    nothing that is predicted was learned from the batch: then it counts as no visit either."""
+    """float32 [B, T] each; NaN where a signal is not defined, as "td" on the first step of a
+    window. Empty if nothing that is predicted was learned from the batch: it then counts as no
+    visit either."""
     metrics: dict[str, float]
 
 

@@ -156,7 +156,7 @@ class Iris(Agent):
     def _td_error(
         self, tokens: Tensor, reward: Tensor, is_first: Tensor, terminal: Tensor
     ) -> Tensor:
-        """Temporal-difference error [T, B] on arriving at each step, NaN where none led there.
+        """Temporal-difference error [T, B] on arriving at each step; see `td_errors`.
 
         Of rewards as the critic knows them: -1, 0 or 1.
         """

@@ -80,11 +80,12 @@ def test_signals_have_the_shape_of_the_batch(kind):
     )
 
 
-def test_td_is_undefined_where_no_step_led():
+def test_td_knows_where_no_step_led():
     agent, batch = make(), batch_of()
     assert batch["is_first"][:, 1:].any()
     td = agent.update(batch).signals["td"]
-    assert np.array_equal(np.isnan(td), batch["is_first"])
+    assert np.isnan(td[:, 0]).all()
+    assert np.array_equal(td[:, 1:] == 0, batch["is_first"][:, 1:])
 
 
 @pytest.mark.parametrize(("kl", "cost", "total"), [(7.3, 0.6 * 7.3, 84.9), (0.4, 0.6, 81.12)])

@@ -313,7 +313,8 @@ def test_td_follows_the_critic_through_the_window():
     expected = np.sign(batch["reward"][:, 1:]) + goes_on * values[:, 1:] - values[:, :-1]
     led = ~batch["is_first"][:, 1:]
     np.testing.assert_allclose(found[:, 1:][led], expected[led], rtol=1e-4, atol=1e-5)
-    assert np.isnan(found[batch["is_first"]]).all()
+    assert np.isnan(found[:, 0]).all()
+    assert (found[:, 1:][~led] == 0).all()
 
 
 def test_what_nobody_reads_is_left_out_and_decides_nothing():

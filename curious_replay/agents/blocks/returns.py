@@ -23,7 +23,11 @@ def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: f
 
 
 def td_errors(rewards: Tensor, discounts: Tensor, values: Tensor, is_first: Tensor) -> Tensor:
-    """Temporal-difference errors [T, B] on arriving at each step, NaN where no step led there.
+    """Temporal-difference errors [T, B] on arriving at each step.
+
+    NaN on the first step of a window: what led there is not known, and may be in another window. 0
+    where an episode begins later in it: nothing led there, ever. (With NaN such a step would keep
+    the priority of a new one for good, and soon be all that is replayed.)
 
     rewards    [T - 1, B]  for going from step t to step t + 1
     discounts  [T, B]      of arriving at each step
@@ -32,7 +36,8 @@ def td_errors(rewards: Tensor, discounts: Tensor, values: Tensor, is_first: Tens
     """
     errors = torch.full_like(values, torch.nan)
     errors[1:] = rewards + discounts[1:] * values[1:] - values[:-1]
-    return errors.masked_fill(is_first, torch.nan)
+    errors[1:].masked_fill_(is_first[1:], 0.0)
+    return errors
 
 
 def reach(goes_on: Tensor, discount: float) -> Tensor:
