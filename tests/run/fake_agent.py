@@ -13,8 +13,8 @@ from torch import nn
 
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.interface import Agent, Feedback, NonFiniteError
+from curious_replay.run.agent_presets import PRESETS
 from curious_replay.run.agents import AGENTS, AgentEntry
-from curious_replay.run.presets import PRESETS
 
 
 @dataclass(frozen=True)
