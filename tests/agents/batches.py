@@ -35,3 +35,9 @@ def with_streams(batch, streams, **kwargs):
         more = make_batch(**{**kwargs, "rows": rows, "steps": steps, "seed": number})
         made |= {f"{name}/{field}": array for field, array in more.items()}
     return made
+
+
+def check_td_where_no_step_led(td, is_first):
+    """Unknown at the first step of each window, 0 where an episode begins later; [B, T] both."""
+    assert np.array_equal(np.isnan(td), np.arange(td.shape[1]) + np.zeros_like(td) == 0)
+    assert np.array_equal(td[:, 1:] == 0, is_first[:, 1:])

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import make_batch
+from batches import check_td_where_no_step_led, make_batch
 
 from curious_replay.agents.blocks.lookup import as_tensor
 from curious_replay.agents.blocks.rssm import State
@@ -199,8 +199,7 @@ def test_td_is_of_the_critic_after_its_update_and_knows_where_no_step_led():
     starts, practise = [], agent.practise
     agent.practise = lambda replayed, start: starts.append(start) or practise(replayed, start)
     td = agent.update(batch).signals["td"]
-    assert np.isnan(td[:, 0]).all()
-    assert np.array_equal(td[:, 1:] == 0, batch["is_first"][:, 1:])
+    check_td_where_no_step_led(td, batch["is_first"])
     with torch.no_grad():
         features = starts[0].feature.view(8, 3, -1)
         values, rewards = agent.behaviour.value(features), agent.model.reward(features)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import make_batch
+from batches import check_td_where_no_step_led, make_batch
 
 from curious_replay.agents.blocks.heads import TwoHot
 from curious_replay.agents.blocks.lookup import as_tensor
@@ -84,8 +84,7 @@ def test_td_knows_where_no_step_led():
     agent, batch = make(), batch_of()
     assert batch["is_first"][:, 1:].any()
     td = agent.update(batch).signals["td"]
-    assert np.isnan(td[:, 0]).all()
-    assert np.array_equal(td[:, 1:] == 0, batch["is_first"][:, 1:])
+    check_td_where_no_step_led(td, batch["is_first"])
 
 
 @pytest.mark.parametrize(("kl", "cost", "total"), [(7.3, 0.6 * 7.3, 84.9), (0.4, 0.6, 81.12)])
