@@ -37,6 +37,8 @@ from curious_replay.run.config import SCALES
 
 OURS = "curious"
 BEGUN = {"iris": {"model_after": 0, "actor_after": 0}}  # no part waits for the others
+WORLDS = {"crafter": True, "object-interaction": False}  # whether actions are discrete
+DIMENSIONS = 6  # of continuous actions
 WORKER = Path(__file__).with_name("update_peers.py")
 
 
@@ -175,24 +177,27 @@ def table(size: str, result: Mapping[str, Any], priorities: Mapping[str, float])
 
 
 def agent_rows(options: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of an update of each agent, its batch, and its parameters."""
+    """Seconds of an update of each agent in both kinds of world, its batch, and its parameters."""
     torch.set_num_threads(options.threads)
-    spaces = Spaces(ACTIONS, discrete=True, image=(PIXELS, PIXELS))
     rows: dict[str, Any] = {}
     works: dict[str, Callable[[], object]] = {}
-    for name in options.agents:
-        settings = preset(Choice(env="crafter", agent=name, scale=options.scale))
-        config = replace(settings.agent, **BEGUN.get(name, {}))
-        agent = AGENTS[name].make(config, spaces, 0, "cpu")
+    for name, (world, discrete) in itertools.product(options.agents, WORLDS.items()):
+        if name == "iris" and not discrete:
+            continue  # its actions are words
+        settings = preset(Choice(env=world, agent=name, scale=options.scale))
+        pixels, actions = settings.env.image_size, ACTIONS if discrete else DIMENSIONS
+        spaces = Spaces(actions, discrete=discrete, image=(pixels, pixels))
+        agent = AGENTS[name].make(replace(settings.agent, **BEGUN.get(name, {})), spaces, 0, "cpu")
         shape = settings.train.batch_size, settings.train.batch_length
-        batch = random_batch(*shape)
+        batch = random_batch(*shape, actions, pixels)
         for stream, wanted in agent.streams.items():
-            more = random_batch(wanted.windows, wanted.length)
+            more = random_batch(wanted.windows, wanted.length, actions, pixels)
             batch |= {f"{stream}/{field}": array for field, array in more.items()}
-        works[name] = partial(agent.update, batch)
+        row = f"{name}, {world}"
+        works[row] = partial(agent.update, batch)
         total = sum(p.numel() for p in agent.parameters() if p.requires_grad)
-        rows[name] = {"batch": shape, "parameters": total, "turns": []}
-        works[name]()  # the first allocates
+        rows[row] = {"batch": shape, "pixels": pixels, "parameters": total, "turns": []}
+        works[row]()  # the first allocates
     for _ in range(options.rounds):
         for name, work in works.items():
             rows[name]["turns"].append(timed(work)()["seconds"])
@@ -203,11 +208,12 @@ def agent_rows(options: argparse.Namespace) -> dict[str, Any]:
 
 def agent_table(rows: Mapping[str, Any], scale: str) -> str:
     """All agents, in words."""
-    lines = [f"One update of each agent at {scale} scale", f"{'seconds':>28}{'batch':>10}"]
+    lines = [f"One update of each agent at {scale} scale", f"{'seconds':>46}{'batch':>10}"]
     for name, row in rows.items():
         windows, length = row["batch"]
         batch, total = f"{windows}x{length}", f"{row['parameters']:,} parameters"
-        lines.append(f"{name:<18}{row['seconds']:>10.3f}{batch:>10}  {total}")
+        total += f", {row['pixels']} pixels"
+        lines.append(f"{name:<36}{row['seconds']:>10.3f}{batch:>10}  {total}")
     return "\n".join([*lines, ""])
 
 
@@ -220,7 +226,7 @@ def priority_share(update: float, priorities: Mapping[str, float]) -> float:
 def main() -> None:
     """Run everything, print tables, write `update.json`."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--sizes", nargs="+", default=["tiny", "XS"], metavar="SIZE")
+    parser.add_argument("--sizes", nargs="*", default=["tiny", "XS"], metavar="SIZE")
     parser.add_argument("--sheeprl-python", help="interpreter that has sheeprl==0.8.4 installed")
     parser.add_argument("--uncompiled", action="store_true", help="leave out sheeprl compiled")
     parser.add_argument("--rounds", type=int, default=7, help="turns of each contestant")

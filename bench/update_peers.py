@@ -25,15 +25,17 @@ Request = Callable[[], dict[str, Any]]
 ACTIONS, PIXELS, HORIZON = 17, 64, 15
 
 
-def random_batch(windows: int, length: int) -> dict[str, np.ndarray]:
+def random_batch(
+    windows: int, length: int, actions: int = ACTIONS, pixels: int = PIXELS
+) -> dict[str, np.ndarray]:
     """Make steps [windows, length, ...] as replay gives them; every window lies in one episode."""
     rng = np.random.default_rng(0)
     shape = (windows, length)
     is_first = np.zeros(shape, bool)
     is_first[:, 0] = True
     return {
-        "image": rng.integers(0, 256, (*shape, PIXELS, PIXELS, 3), np.uint8),
-        "action": np.eye(ACTIONS, dtype=np.float32)[rng.integers(0, ACTIONS, shape)],
+        "image": rng.integers(0, 256, (*shape, pixels, pixels, 3), np.uint8),
+        "action": np.eye(actions, dtype=np.float32)[rng.integers(0, actions, shape)],
         "reward": rng.standard_normal(shape, np.float32),
         "is_first": is_first,
         "is_last": np.zeros(shape, bool),

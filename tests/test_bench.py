@@ -68,7 +68,11 @@ def test_update(tmp_path):
     assert min(results["priorities"].values()) > 0
     assert "without sheeprl:" in done.stderr
     assert "One update of size debug" in done.stdout
-    assert list(results["agents"]) == ["dreamerpro", "iris"]
+    assert list(results["agents"]) == [
+        "dreamerpro, crafter",
+        "dreamerpro, object-interaction",
+        "iris, crafter",
+    ]
     for row in results["agents"].values():
         assert row["seconds"] > 0 and row["batch"] == [2, 8] and row["parameters"] > 1000
     assert "One update of each agent at debug scale" in done.stdout
