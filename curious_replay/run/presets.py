@@ -57,7 +57,7 @@ def _environment(kind: str, scale: str) -> Changes:
     }
     mini_frames = {
         "toy/mirror": 4_500,
-        "assay": 80_000,
+        "assay": 70_000,
         "background": 120_000,
         "constrained": 60_000,
         "control": 40_000,
