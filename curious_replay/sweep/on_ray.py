@@ -4,6 +4,8 @@ Ray queues the tasks, and starts a task anew on another machine if the one it ra
 task then goes on from its last checkpoint.
 """
 
+import socket
+
 import ray
 from ray.exceptions import RayError
 
@@ -12,6 +14,7 @@ from curious_replay.sweep.work import Ended, run_task
 
 LOST = 5
 """How often a task may lose its machine."""
+CONNECT_SECONDS = 10.0
 
 
 class RayLauncher:
@@ -67,12 +70,24 @@ class RayLauncher:
             ray.wait([*self._tasks], num_returns=len(self._tasks))
 
     def _connect(self) -> None:
+        if self._address not in ("auto", "local") and not _answers(self._address):
+            raise ValueError(
+                f"--ray.address: there is no Ray cluster at {self._address}; leave it out to use "
+                "the one this machine belongs to, or else this machine alone"
+            )
         try:
             ray.init(address=self._address, log_to_driver=False)
         except ConnectionError:
             if self._address != "auto":
-                raise ValueError(
-                    f"--ray.address: there is no Ray cluster at {self._address}; leave it out to "
-                    "use the one this machine belongs to, or else this machine alone"
-                ) from None
+                raise
             ray.init(address="local", log_to_driver=False)
+
+
+def _answers(address: str) -> bool:
+    """Whether somebody listens there; Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, ValueError):
+        return False
+    return True

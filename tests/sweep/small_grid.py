@@ -18,5 +18,13 @@ EXPERIMENT = Experiment(
     ),
     claim=Claim("Curious replay ends with a smaller loss", [("curious", "uniform")]),
     seeds=2,
-    settings={"debug": {"train.save_every": 50, "eval.every": 0, "record.video_every": 0}},
+    settings={
+        "debug": {
+            "train.steps": 150,
+            "train.save_every": 40,
+            "eval.every": 0,
+            "record.video_every": 0,
+            "record.tensorboard": False,
+        }
+    },
 )

@@ -1,0 +1,135 @@
+"""Results that are kept with the code, and the pages made from them.
+
+    python results/publish.py out/object-interaction-mini    take over what a sweep left there
+    python results/publish.py                                write all pages anew
+    python results/publish.py --check                        only say which pages are out of date
+
+A folder here holds results.json (every run's numbers, the command, the commit, the time it took),
+figures, and a README.md that is made from it, as is the part of the project's README on results.
+"""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from curious_replay.analysis import stats
+from curious_replay.experiments.results import MeasureResult, Results, Row
+from curious_replay.report.tables import number
+from curious_replay.run.files import read_json
+
+HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
+BEGIN, END = "<!-- results: written by results/publish.py -->", "<!-- end of results -->"
+FIGURES = ("headline", "contacts", "model-error", "returns")
+"""Figures that are kept, by the end of their names."""
+
+
+def main() -> int:
+    """Do what was asked for; 1 if `--check` finds a page that is out of date."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("sweep", type=Path, nargs="*", help="what `curious sweep` wrote")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    for sweep in options.sweep:
+        take_over(sweep)
+    old = []
+    for path, text in pages().items():
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        old.append(path)
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+    if options.check and old:
+        names = ", ".join(str(path.relative_to(HERE.parent)) for path in old)
+        print(f"out of date: {names}; run python results/publish.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+def take_over(sweep: Path) -> None:
+    """Copy what is small and worth keeping."""
+    target = HERE / sweep.name
+    target.mkdir(exist_ok=True)
+    for figure in target.glob("*.svg"):
+        figure.unlink()
+    shutil.copy(sweep / "results.json", target)
+    for figure in sorted((sweep / "figures").glob("*.svg")):
+        if figure.stem.endswith(FIGURES):
+            shutil.copy(figure, target)
+
+
+def pages() -> dict[Path, str]:
+    """All pages that are made from results, by their path."""
+    found = {path.parent: Results.from_json(read_json(path)) for path in _files()}
+    made = {folder / "README.md": page(folder, results) for folder, results in found.items()}
+    made[README] = _readme(found)
+    return made
+
+
+def page(folder: Path, results: Results) -> str:
+    """One experiment: verdict, tables, figures, every run, how it was made."""
+    made = results.made
+    lines = [f"# {results.title}", "", f"{results.where}, {results.scale} scale.", ""]
+    lines += [f"**{results.word.capitalize()}.** {results.verdict}", ""]
+    for measure in results.measures:
+        lines += [*table(measure), ""]
+    lines += [f"![{path.stem}]({path.name})" for path in sorted(folder.glob("*.svg"))]
+    lines += ["", "## Every run", ""]
+    for measure in results.measures:
+        lines += [f"{measure.name}, by seed:", ""]
+        lines += [f"- {row.task}, {row.method}: {_by_seed(row)}" for row in measure.rows]
+        lines += [""]
+    lines += [
+        "## How", "", f"    {made['command']}", "",
+        f"Commits {', '.join(made['commits'])}; {made['runs']} of {made['wanted']} runs complete, "
+        f"{made['hours']:.1f} hours of computing in all, one thread each, on machines with "
+        f"{' or '.join(made['cores'])} CPU threads.", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def table(measure: MeasureResult) -> list[str]:
+    """A measure as a table in Markdown: mean, standard error, interval, the paper's number."""
+    better = "less" if measure.lower_is_better else "more"
+    rows = [
+        f"| {measure.name} ({better} is better) | runs | with result | mean ± s.e.m. "
+        "| IQM, 95 % interval | paper |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in measure.rows:
+        whole, middle = stats.summary(row.numbers), stats.interval([row.numbers], seed=0)
+        spread = f" ± {number(whole.sem)}" if whole.n > 1 else ""
+        between = f"{number(middle.value)} ({number(middle.low)} to {number(middle.high)})"
+        rows.append(
+            f"| {row.task}, {row.method} | {len(row.seeds)} | {whole.n} "
+            f"| {number(whole.mean)}{spread} | {between} | {row.paper or '–'} |"
+        )
+    return rows
+
+
+def _by_seed(row: Row) -> str:
+    numbers = [number(value) for value in row.numbers]
+    if len(numbers) != len(row.seeds):
+        return f"all together {', '.join(numbers)}"
+    return ", ".join(f"{seed}: {text}" for seed, text in zip(row.seeds, numbers, strict=True))
+
+
+def _readme(found: dict[Path, Results]) -> str:
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    parts = []
+    for folder, results in found.items():
+        link = f"[{results.title}](results/{folder.name}/README.md)"
+        parts += [f"**{link}** ({results.where}, {results.scale} scale). {results.verdict}", ""]
+        parts += [*table(results.measures[0]), ""]
+    return f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}"
+
+
+def _files() -> list[Path]:
+    return sorted(HERE.glob("*/results.json"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""A small sweep that nothing disturbed, for others to be compared with."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from curious_replay import cli
+
+GRID = str(Path(__file__).with_name("small_grid.py"))
+
+
+def _sweep_command(folder, *options):
+    return [
+        "sweep", GRID, "--scale", "debug", "--seeds", "2", "--runs", str(folder / "runs"),
+        "--out", str(folder / "out"), *options,
+    ]  # fmt: skip
+
+
+def _results(folder):
+    """What came out, without how long it took."""
+    found = json.loads((folder / "out" / "results.json").read_text())
+    return {name: found[name] for name in ("word", "verdict", "measures")}
+
+
+@pytest.fixture(scope="session")
+def sweep_command():
+    return _sweep_command
+
+
+@pytest.fixture(scope="session")
+def results():
+    return _results
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    assert cli.main(_sweep_command(folder, "--at-once", "2")) == 0
+    return folder

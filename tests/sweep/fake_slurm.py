@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The four commands of Slurm that a sweep needs, on one machine; called by the name of a link.
+
+State lies in the folder $FAKE_SLURM: the submitted scripts, and a file for each job with its state.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(os.environ["FAKE_SLURM"])
+ARRAY = 7
+
+
+def sbatch(script):
+    """Run the jobs of an array, one after the other, in the background."""
+    text = Path(script).read_text()
+    (FOLDER / f"script-{len(list(FOLDER.glob('script-*')))}").write_text(text)
+    count = int(re.search(r"--array=0-(\d+)%", text)[1]) + 1
+    print(f"Submitted batch job {ARRAY}", flush=True)
+    subprocess.Popen(
+        [sys.executable, __file__, "serve", script, str(count)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def serve(script, count):
+    for index in range(int(count)):
+        state = FOLDER / f"{ARRAY}_{index}"
+        state.write_text("RUNNING")
+        env = {
+            **os.environ, "SLURM_JOB_ID": str(100 + index), "SLURM_ARRAY_JOB_ID": str(ARRAY),
+            "SLURM_ARRAY_TASK_ID": str(index), "SLURM_NTASKS": "1", "SLURM_JOB_NUM_NODES": "1",
+            "SLURM_NODEID": "0", "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
+            "SLURM_JOB_NODELIST": "here",
+        }  # fmt: skip
+        code = subprocess.run(["bash", script], env=env, check=False).returncode
+        state.write_text("FAILED" if code else "COMPLETED")
+
+
+def srun(*arguments):
+    command = [a for a in arguments if not a.startswith("--")]
+    os.execvp(command[0], command)
+
+
+def sacct(*_):
+    print("JobID|State|NodeList")
+    for path in sorted(FOLDER.glob(f"{ARRAY}_*")):
+        print(f"{path.name}|{path.read_text()}|here")
+
+
+def scancel(*_):
+    pass
+
+
+if __name__ == "__main__":
+    name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
+    if name == "fake_slurm.py":
+        name, *arguments = arguments
+    {"sbatch": sbatch, "serve": serve, "srun": srun, "sacct": sacct, "scancel": scancel}[name](
+        *arguments
+    )

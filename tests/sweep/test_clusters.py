@@ -1,0 +1,76 @@
+"""Sweeps on other machines: a Ray cluster that loses a node, and Slurm."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from curious_replay import cli
+from curious_replay.sweep import launchers
+
+LOSE_A_NODE = Path(__file__).with_name("lose_a_node.py")
+
+
+def test_ray_survives_the_loss_of_a_node(undisturbed, sweep_command, results, tmp_path):
+    options = ("--launcher", "ray", "--ray.address", "ADDRESS", "--ray.gpus", "0")
+    runs = tmp_path / "runs" / "debug"
+    command = [sys.executable, "-m", "curious_replay.cli", *sweep_command(tmp_path, *options)]
+    done = subprocess.run(
+        [sys.executable, str(LOSE_A_NODE), str(runs), *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert results(tmp_path) == results(undisturbed)
+    resumes = [len(json.loads(path.read_text())["resumes"]) for path in runs.glob("*/meta.json")]
+    assert sum(resumes) >= 1  # the node was lost while it worked
+    for path in runs.glob("*/metrics.jsonl"):
+        steps = [json.loads(line)["step"] for line in path.read_text().splitlines()]
+        assert steps == sorted(set(steps))
+
+
+def test_ray_at_a_wrong_address_is_refused(sweep_command, tmp_path, capsys):
+    options = ("--launcher", "ray", "--ray.address", "127.0.0.1:1")
+    assert cli.main(sweep_command(tmp_path, *options)) == 2
+    assert "--ray.address: there is no Ray cluster at 127.0.0.1:1" in capsys.readouterr().err
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """Commands that look like Slurm's; returns the folder of what was submitted."""
+    commands, state = tmp_path / "bin", tmp_path / "slurm"
+    commands.mkdir()
+    state.mkdir()
+    source = Path(__file__).with_name("fake_slurm.py").read_text()
+    for name in ("sbatch", "srun", "sacct", "scancel"):
+        (commands / name).write_text(source.replace("/usr/bin/env python3", sys.executable))
+        (commands / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_SLURM", str(state))
+    return state
+
+
+def test_slurm_jobs_give_the_same_numbers(undisturbed, sweep_command, results, slurm, tmp_path):
+    options = (
+        "--launcher", "slurm", "--slurm.partition", "long", "--slurm.minutes", "30",
+        "--slurm.gpus", "0", "--slurm.at-once", "3",
+    )  # fmt: skip
+    assert cli.main(sweep_command(tmp_path, *options)) == 0
+    assert results(tmp_path) == results(undisturbed)
+    (script,) = slurm.glob("script-*")
+    for line in ("--partition=long", "--time=30", "--array=0-3%3", "--cpus-per-task=1"):
+        assert f"#SBATCH {line}\n" in script.read_text()
+    assert "#SBATCH --gpus-per-node=0\n" in script.read_text()
+
+
+@pytest.mark.parametrize(("launcher", "package"), [("ray", "ray"), ("slurm", "submitit")])
+def test_a_launcher_that_is_not_installed_is_named(
+    launcher, package, sweep_command, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(launchers, "find_spec", lambda name: None if name == package else 1)
+    assert cli.main(sweep_command(tmp_path, "--launcher", launcher)) == 2
+    assert f"pip install 'curious-replay[{launcher}]'" in capsys.readouterr().err
