@@ -96,7 +96,7 @@ def success_over_time(
 
 
 def steps_to_success(
-    runs: list[tuple[npt.ArrayLike, npt.ArrayLike]],
+    runs: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
     *,
     percent: float = 1.0,
     window: int = 20_000,

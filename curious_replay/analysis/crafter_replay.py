@@ -38,7 +38,7 @@ def sampling_by_resource(
     (`crafter.steps_to_success`): at the next multiple of 100 K steps as in the paper, or, where
     `budget` is less than the benchmark's million, the next one there is. NaN: never, or none.
     """
-    reached = crafter.steps_to_success([*map(crafter.episodes_of, runs)], budget=budget)
+    reached = crafter.steps_to_success(map(crafter.episodes_of, runs), budget=budget)
     every = PAPER_CHECKPOINTS if budget >= crafter.BUDGET else 1
     found = {}
     for resource in resources:

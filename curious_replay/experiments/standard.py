@@ -29,14 +29,17 @@ DEBUG: Settings = {
     "record.video_every": 0,
     "record.snapshot_every": 60,
 }
-DEBUG_EPISODES: Mapping[str, Settings] = {
+_RAYS: Settings = {"env.camera": "ray"}  # to open OpenGL takes longer than to draw so few pictures
+_TASK: Settings = {**_RAYS, "env.episode_frames": 40}
+DEBUG_WORLDS: Mapping[str, Settings] = {
+    "assay": _RAYS,
+    "background": _TASK,
+    "constrained": _TASK,
+    "control": _TASK,
     "crafter": {"env.length": 30},
-    "background": {"env.episode_frames": 40},
-    "constrained": {"env.episode_frames": 40},
-    "control": {"env.episode_frames": 40},
     "toy/mirror": {"env.length": 8},
 }
-"""By family: episodes that end within the run."""
+"""By family: quickly drawn, and with episodes that end within the run."""
 DEBUG_SCHEDULES: Mapping[str, Sequence[tuple[int, str]]] = {
     "object-interaction": ((0, "empty"), (80, "ball")),
     "object-interaction-removal": ((0, "empty"), (80, "ball"), (160, "empty")),
@@ -58,7 +61,7 @@ def standard(choice: Choice, seed: int) -> Config:
     kind, scale = family(choice.env), choice.scale
     settings: dict[str, Any] = {}
     if scale == "debug":
-        settings = {**DEBUG, **DEBUG_EPISODES.get(kind, {})}
+        settings = {**DEBUG, **DEBUG_WORLDS.get(kind, {})}
         schedules = DEBUG_SCHEDULES
         schedule = schedules.get(choice.env, schedules.get(choice.env.partition("/")[0]))
         if schedule is not None:
