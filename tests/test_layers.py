@@ -16,6 +16,7 @@ OURS = {
     "agents": {"agents"},
     "analysis": {"analysis", "replay"},  # replay: steps are read from saved buffers
     "report": {"report", "analysis", "replay"},
+    "experiments": {"experiments", "analysis", "report", "run"},
 }
 HEAVY = {"torch", "mujoco", "dm_control", "gymnasium", "crafter", "matplotlib"}
 MAY_USE = {

@@ -4,6 +4,8 @@ Training episodes only, as the benchmark asks. `unlocked` is bool [episodes, ach
 order of `SPECTRUM`; `lengths` are the steps of each episode.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -41,6 +43,11 @@ def episodes_of(run: Run) -> tuple[Array, Array]:
     return np.nan_to_num(played["length"]).astype(np.int64), np.stack(counts, axis=1) > 0
 
 
+def budget_of(runs: Iterable[Run]) -> int:
+    """The benchmark's budget, or what the shortest run that has anything did if that is less."""
+    return min([BUDGET, *(run.steps_done for run in runs if run.steps_done > 0)])
+
+
 def within_budget(lengths: npt.ArrayLike, budget: int = BUDGET) -> int:
     """How many episodes fit: all before the first that would end after `budget` steps."""
     return int(np.count_nonzero(np.cumsum(np.asarray(lengths, np.int64)) <= budget))
@@ -64,6 +71,11 @@ def score(rates: npt.ArrayLike) -> float:
     return float(np.expm1(np.log1p(np.asarray(rates, np.float64)).mean()))
 
 
+def score_of(run: Run, budget: int = BUDGET) -> float:
+    """The score of a run's training episodes; NaN if it has none within the budget."""
+    return score(success_rates(*episodes_of(run), budget))
+
+
 def success_over_time(
     lengths: npt.ArrayLike, unlocked: npt.ArrayLike, grid: npt.ArrayLike, window: int = 20_000
 ) -> Array:
@@ -84,7 +96,7 @@ def success_over_time(
 
 
 def steps_to_success(
-    runs: list[tuple[npt.ArrayLike, npt.ArrayLike]],
+    runs: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
     *,
     percent: float = 1.0,
     window: int = 20_000,

@@ -1,6 +1,6 @@
 """What is replayed in Crafter once a resource was found (paper: Tables 7 and 8), from snapshots."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,18 +29,21 @@ class Relative:
     steps: list[float]
 
 
-def sampling_by_resource(runs: Sequence[Run], budget: int) -> dict[str, Relative]:
+def sampling_by_resource(
+    runs: Sequence[Run], budget: int, resources: Iterable[str] = FOUND_BY
+) -> dict[str, Relative]:
     """Chance to be drawn where a resource is held, relative to uniform (paper: Table 7).
 
     Of each run, the snapshot after the average agent's success has reached 1 %
     (`crafter.steps_to_success`): at the next multiple of 100 K steps as in the paper, or, where
     `budget` is less than the benchmark's million, the next one there is. NaN: never, or none.
     """
-    reached = crafter.steps_to_success([*map(crafter.episodes_of, runs)], budget=budget)
+    reached = crafter.steps_to_success(map(crafter.episodes_of, runs), budget=budget)
     every = PAPER_CHECKPOINTS if budget >= crafter.BUDGET else 1
     found = {}
-    for resource, achievement in FOUND_BY.items():
-        step = crafter.checkpoint_after(reached[crafter.SPECTRUM.index(achievement)], every)
+    for resource in resources:
+        achievement = crafter.SPECTRUM.index(FOUND_BY[resource])
+        step = crafter.checkpoint_after(reached[achievement], every)
         seen = [snapshots.first_from(run, step) for run in runs]
         values = [
             crafter.relative_sampling(each.chance, _held(each, resource)) if each else np.nan
@@ -50,15 +53,17 @@ def sampling_by_resource(runs: Sequence[Run], budget: int) -> dict[str, Relative
     return found
 
 
-def training_by_resource(runs: Sequence[Run]) -> dict[str, Relative]:
+def training_by_resource(
+    runs: Sequence[Run], resources: Iterable[str] = FOUND_BY
+) -> dict[str, Relative]:
     """Visits of steps where a resource is held, relative to uniform replay (paper: Table 8).
 
     Of each run, the first snapshot in which the resource is held somewhere; the paper's come every
     10 K steps. NaN: never.
     """
-    found = {resource: Relative([], []) for resource in FOUND_BY}
+    found = {resource: Relative([], []) for resource in resources}
     for run in runs:
-        missing = set(FOUND_BY)
+        missing = set(found)
         for path in snapshots.paths(run):
             seen = snapshots.read(path) if missing else None
             if seen is None:

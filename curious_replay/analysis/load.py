@@ -100,6 +100,12 @@ class Run:
         return int(max([*last, *saved], default=0))
 
     @property
+    def frames_done(self) -> int:
+        """The last frame that the run recorded."""
+        tables = (self.metrics, self.episodes)
+        return int(max((frame for t in tables if (frame := t.last("frame")) >= 0), default=0))
+
+    @property
     def finished(self) -> bool:
         """Whether it took all the steps it was to take."""
         wanted = self.setting("train.steps")
@@ -138,6 +144,22 @@ class Run:
         if played.rows and "phase" in played:
             return _changes(played["frame"], played["phase"])
         return ()
+
+    @property
+    def first_change(self) -> int:
+        """The frame of the first change; 0 if there is none."""
+        return self.changes[1][0] if len(self.changes) > 1 else 0
+
+    @property
+    def undone(self) -> tuple[int, int] | None:
+        """Frames of the first change that is undone, and of its undoing; None if none is."""
+        changes = self.changes
+        for (_, before), (frame, _), (back, phase) in zip(
+            changes, changes[1:], changes[2:], strict=False
+        ):
+            if phase == before:
+                return frame, back
+        return None
 
 
 @dataclass(frozen=True)

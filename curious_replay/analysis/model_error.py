@@ -79,6 +79,11 @@ def frames_until_modelled(
     return float(frame[good[0]] - start) if len(good) else float("nan")
 
 
+def mean_since(frames: npt.ArrayLike, errors: npt.ArrayLike, start: int) -> float:
+    """Mean error of all probes after the frame `start`: low if the change is soon modelled."""
+    return _mean(np.asarray(errors, np.float64)[np.asarray(frames) > start])
+
+
 def forgetting(
     frames: npt.ArrayLike,
     errors: npt.ArrayLike,

@@ -4,6 +4,7 @@
 to. The paper plots the online return of training episodes, not of evaluation.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -159,6 +160,32 @@ def episodes_to_resolve(
     # The sum of a moving mean may be off in its last digit.
     good = np.flatnonzero((means >= threshold) | np.isclose(means, threshold, rtol=1e-12, atol=0))
     return float(good[0] + streak) if len(good) else float("nan")
+
+
+def steps_to_solve(
+    steps: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    returns: npt.ArrayLike,
+    begin: int = 0,
+    *,
+    streak: int = 20,
+    within: float = 8.0,
+) -> float:
+    """Steps from `begin` until a task with a goal is solved; NaN if it never is.
+
+    Solved: `streak` episodes in a row, all begun at `begin` or later, end with reward, after
+    `within` steps on average. `steps` [episodes] are those at which episodes ended.
+    """
+    recent: deque[float] = deque(maxlen=streak)
+    for step, length, value in zip(
+        np.asarray(steps), np.asarray(lengths), np.asarray(returns), strict=True
+    ):
+        if step - length < begin:
+            continue
+        recent.append(float(length) if value > 0 else np.inf)
+        if len(recent) == streak and sum(recent) <= streak * within:
+            return float(step - begin)
+    return float("nan")
 
 
 def returns_of(run: Run, mode: str = "train") -> tuple[Array, Array]:

@@ -8,7 +8,28 @@ from pathlib import Path
 
 from curious_replay.experiments.experiment import Experiment
 
-MODULES = ("object_interaction",)
+MODULES = (
+    "object_interaction",
+    "object_interaction_unchanging",
+    "object_interaction_ablations",
+    "td_adversarial",
+    "assay_hyperparameters",
+    "cleared_buffer",
+    "forgetting",
+    "constrained_control",
+    "crafter",
+    "crafter_ablations",
+    "crafter_hyperparameters",
+    "train_frequency",
+    "crafter_unsupervised",
+    "crafter_sampling",
+    "crafter_training_count",
+    "crafter_progress",
+    "control_suite",
+    "random_background",
+    "background_swap",
+    "toy_mirror",
+)
 """In the order in which they are listed."""
 
 

@@ -5,41 +5,30 @@ changed settings, seed) and not by the experiment, so that experiments share the
 ten tables is trained once.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from curious_replay.analysis.load import Run
-from curious_replay.run.config import SCALES, Choice, Config
-from curious_replay.run.env_config import family
-from curious_replay.run.presets import preset
+from curious_replay.experiments.standard import Settings, changed, standard
+from curious_replay.run.config import SCALES, Choice, Config, differences
 from curious_replay.run.settings import option
 
-Settings = Mapping[str, Any]
-"""{"replay.alpha": 0.5}: what differs from the preset, by the name of the option."""
 Key = tuple[str, str]
 """A task and the name of a method."""
 
-RECORDING: Mapping[str, Mapping[str, Settings]] = {
-    "assay": {
-        "paper": {"record.probe_every": 10_000},
-        "mini": {"record.probe_every": 2_000},
-        "debug": {"record.probe_every": 100},
-    },
-}
-"""By family of environments and scale: what all experiments on it need to have recorded."""
-
-
-class Times(NamedTuple):
-    """A setting that is so many times what the preset has."""
-
-    factor: float
+OVERALL = "mean over tasks"
+"""Stands for the task of a number that the paper gives for all tasks together."""
 
 
 class Reported(NamedTuple):
-    """A number of the paper: mean, what is behind ±, and how many runs it is from."""
+    """A number of the paper: mean, what is behind ±, and how many runs it is from.
+
+    A mean of NaN stands for "never".
+    """
 
     mean: float
     spread: float | None = None
@@ -47,6 +36,8 @@ class Reported(NamedTuple):
     n: int | None = None
 
     def __str__(self) -> str:
+        if math.isnan(self.mean):
+            return "never"
         return f"{self.mean:g}" + ("" if self.spread is None else f" ± {self.spread:g}")
 
 
@@ -58,6 +49,8 @@ class Method:
     agent: str
     replay: str
     settings: Settings = field(default_factory=dict)
+    tasks: tuple[str, ...] = ()
+    """The only tasks it is run on; by default all."""
 
 
 @dataclass(frozen=True)
@@ -112,19 +105,39 @@ class Experiment:
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]
-        for one in {name for pair in self.claim.pairs for name in pair} | {*self.debug_methods}:
-            if one not in names:
-                raise ValueError(f"{self.name}: the claim speaks of {one!r}, there are {names}")
+        if len({*names}) < len(names):
+            raise ValueError(f"{self.name}: two methods have the same name among {names}")
         if not self.measures:
             raise ValueError(f"{self.name}: an experiment needs a measure")
+        numbers = [key for measure in self.measures for key in measure.paper]
+        for what, known, found in (
+            (
+                "the claim speaks of the method",
+                names,
+                [x for pair in self.claim.pairs for x in pair],
+            ),
+            ("at debug scale is to be run the method", names, self.debug_methods),
+            ("the paper's numbers name the method", names, [name for _, name in numbers]),
+            ("the paper's numbers name the task", (*self.tasks, OVERALL), [x for x, _ in numbers]),
+            ("a method is for the task", self.tasks, [x for m in self.methods for x in m.tasks]),
+        ):
+            for each in found:
+                if each not in known:
+                    raise ValueError(f"{self.name}: {what} {each!r}; there are {[*known]}")
 
     def cells(self, scale: str) -> list[tuple[str, Method]]:
         """All pairs of task and method that are run at a scale."""
-        if scale != "debug":
-            return [(task, method) for task in self.tasks for method in self.methods]
-        wanted = self.debug_methods or [method.name for method in self.methods]
-        methods = [method for method in self.methods if method.name in wanted]
-        return [(task, method) for task in self.tasks[: self.debug_tasks] for method in methods]
+        tasks, methods = self.tasks, self.methods
+        if scale == "debug":
+            tasks = tasks[: self.debug_tasks]
+            wanted = self.debug_methods or [method.name for method in methods]
+            methods = tuple(method for method in methods if method.name in wanted)
+        return [
+            (task, method)
+            for task in tasks
+            for method in methods
+            if not method.tasks or task in method.tasks
+        ]
 
 
 @dataclass(frozen=True)
@@ -137,11 +150,19 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Name of its folder: what it is, not what it is for."""
-        choice = self.config.choice
+        """Name of its folder: what it is, not what it is for; equal settings have equal names.
+
+        The number of threads is left out: it may differ from machine to machine.
+        """
+        choice, seed = self.config.choice, self.config.seed
+        changes = differences(standard(choice, seed), self.config)
         parts = [choice.env, choice.agent, choice.replay]
-        parts += [f"{path}={_text(value)}" for path, value in sorted(self.method.settings.items())]
-        parts.append(f"seed={self.config.seed}")
+        parts += [
+            f"{path.removeprefix('--')}={value}"
+            for path, (_, value) in sorted(changes.items())
+            if path != option("train.threads")
+        ]
+        parts.append(f"seed={seed}")
         return "-".join(re.sub(r"[^A-Za-z0-9.=_+]+", "-", part) for part in parts)
 
     def folder(self, runs: Path) -> Path:
@@ -176,36 +197,8 @@ def _config(
     experiment: Experiment, task: str, method: Method, scale: str, seed: int, threads: int
 ) -> Config:
     choice = Choice(env=task, agent=method.agent, replay=method.replay, scale=scale)
-    recording = RECORDING.get(family(task), {}).get(scale, {})
-    wanted = {**recording, **experiment.settings.get(scale, {}), **method.settings}
-    return changed(preset(choice, seed), {**wanted, "train.threads": threads})
-
-
-def changed(config: Config, settings: Settings) -> Config:
-    """A config with other settings, by their dotted names; those within are checked as always."""
-    groups: dict[str, Any] = {}
-    for path, value in settings.items():
-        group, *inside = path.split(".")
-        if group not in ("env", "agent", "replay", "train", "eval", "record") or not inside:
-            raise ValueError(f"{option(path)} is no setting that an experiment can change")
-        groups[group] = _put(groups.get(group, getattr(config, group)), inside, value, path)
-    return replace(config, **groups)
-
-
-def _put(settings: Any, path: Sequence[str], value: Any, whole: str) -> Any:
-    name, *inside = path
-    if not hasattr(settings, name):
-        known = ", ".join(settings.__dataclass_fields__)
-        raise ValueError(f"there is no setting {option(whole)}; {name!r} is not one of {known}")
-    if inside:
-        value = _put(getattr(settings, name), inside, value, whole)
-    elif isinstance(value, Times):
-        value = value.factor * getattr(settings, name)
-    return replace(settings, **{name: value})
-
-
-def _text(value: Any) -> str:
-    return f"x{value.factor:g}" if isinstance(value, Times) else str(value)
+    settings = {**experiment.settings.get(scale, {}), **method.settings}
+    return changed(standard(choice, seed), {**settings, "train.threads": threads})
 
 
 def each(value: Callable[[Run], float]) -> Callable[[Sequence[Run]], list[float]]:

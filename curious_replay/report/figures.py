@@ -110,7 +110,7 @@ def spectrum(name: str, methods: m.Methods) -> list[Figure]:
     """Crafter's ability spectrum."""
     if not m.is_crafter(methods):
         return []
-    budget = m.crafter_budget(methods)
+    budget = crafter.budget_of(m.all_runs(methods))
     rates = {
         method: np.array([crafter.success_rates(*crafter.episodes_of(run), budget) for run in runs])
         for method, runs in methods.items()

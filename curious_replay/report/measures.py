@@ -46,26 +46,17 @@ def measures(methods: Methods) -> list[Measure]:
 
 def first_change(methods: Methods) -> int:
     """The frame of the first change that a run knows of; 0 if there is none."""
-    for run in all_runs(methods):
-        if len(run.changes) > 1:
-            return run.changes[1][0]
-    return 0
+    return next((run.first_change for run in all_runs(methods) if run.first_change), 0)
 
 
 def undone(methods: Methods) -> tuple[int, int] | None:
     """Frames of the first change that is undone, and of its undoing; None if none is."""
-    for run in all_runs(methods):
-        for (_, before), (frame, _), (back, phase) in zip(
-            run.changes, run.changes[1:], run.changes[2:], strict=False
-        ):
-            if phase == before:
-                return frame, back
-    return None
+    return next((run.undone for run in all_runs(methods) if run.undone), None)
 
 
 def window_of(methods: Methods) -> int:
     """Frames over which values are averaged: a twentieth of the shortest run."""
-    return max(common_end(methods, last_frame) // 20, 1)
+    return max(common_end(methods) // 20, 1)
 
 
 def all_runs(methods: Methods) -> Iterator[Run]:
@@ -94,21 +85,9 @@ def has_probes(methods: Methods) -> bool:
     return any(run.probes.rows for run in all_runs(methods))
 
 
-def common_end(methods: Methods, value: Callable[[Run], float]) -> int:
-    """Where the shortest run that has anything ends."""
-    ends = [value(run) for run in all_runs(methods) if value(run) > 0]
-    return int(min(ends, default=0))
-
-
-def last_frame(run: Run) -> int:
-    """The last frame that a run recorded."""
-    tables = (run.metrics, run.episodes)
-    return int(max((frame for t in tables if (frame := t.last("frame")) >= 0), default=0))
-
-
-def crafter_budget(methods: Methods) -> int:
-    """The benchmark's budget, or what the shortest run has if that is less."""
-    return min(crafter.BUDGET, common_end(methods, lambda run: run.steps_done))
+def common_end(methods: Methods) -> int:
+    """The last frame of the shortest run that has any."""
+    return min((run.frames_done for run in all_runs(methods) if run.frames_done), default=0)
 
 
 def _each(methods: Methods, value: Callable[[Run], float]) -> dict[str, list[float]]:
@@ -118,17 +97,14 @@ def _each(methods: Methods, value: Callable[[Run], float]) -> dict[str, list[flo
 def _crafter(methods: Methods) -> list[Measure]:
     if not is_crafter(methods):
         return []
-    budget = crafter_budget(methods)
-
-    def score(run: Run) -> float:
-        return crafter.score(crafter.success_rates(*crafter.episodes_of(run), budget))
-
+    budget = crafter.budget_of(all_runs(methods))
     note = (
         ""
         if budget >= crafter.BUDGET
         else f"after {budget:,} steps: not comparable with the benchmark's million"
     )
-    return [Measure("Crafter score (%)", _each(methods, score), note=note)]
+    scores = _each(methods, lambda run: crafter.score_of(run, budget))
+    return [Measure("Crafter score (%)", scores, note=note)]
 
 
 def _interaction(methods: Methods) -> list[Measure]:
@@ -157,7 +133,7 @@ def _interaction(methods: Methods) -> list[Measure]:
 def _returns(methods: Methods) -> list[Measure]:
     if not has_returns(methods):
         return []
-    end, window = common_end(methods, last_frame), window_of(methods)
+    end, window = common_end(methods), window_of(methods)
 
     def final(run: Run) -> float:
         return returns.value_at(*returns.returns_of(run), end, window)
@@ -223,9 +199,7 @@ def _model_error(methods: Methods) -> list[Measure]:
     for what, words in (("mse_object", "on the object"), ("mse", "on all pixels")):
 
         def mean(run: Run, what: str = what) -> float:
-            frames, errors = model_error.errors_of(run, what)
-            later = errors[frames > first_change(methods)]
-            return float(later.mean()) if len(later) else float("nan")
+            return model_error.mean_since(*model_error.errors_of(run, what), first_change(methods))
 
         found.append(
             Measure(f"model error {words}, mean since the change", _each(methods, mean), True)

@@ -83,7 +83,7 @@ def by_resource(name: str, methods: m.Methods) -> list[Table]:
         return []
     made = [_steps_to_success(name, methods)]
     if any(snapshots.paths(run) for run in m.all_runs(methods)):
-        budget = m.crafter_budget(methods)
+        budget = crafter.budget_of(m.all_runs(methods))
         sampled = {
             each: crafter_replay.sampling_by_resource(methods[each], budget) for each in methods
         }
@@ -107,7 +107,7 @@ def by_resource(name: str, methods: m.Methods) -> list[Table]:
 def _steps_to_success(name: str, methods: m.Methods) -> Table:
     reached = {
         method: crafter.steps_to_success(
-            [*map(crafter.episodes_of, runs)], budget=m.crafter_budget(methods)
+            [*map(crafter.episodes_of, runs)], budget=crafter.budget_of(m.all_runs(methods))
         )
         for method, runs in methods.items()
     }

@@ -204,3 +204,22 @@ def test_returns_of_a_run_are_those_of_training(tmp_path):
     run = load.load_run(write_run(tmp_path / "a", episodes=episodes))
     assert returns.returns_of(run)[1].tolist() == [0, 2]
     assert returns.returns_of(run, "eval")[0].tolist() == [1, 3]
+
+
+def test_solved_when_a_row_of_quick_episodes_reaches_the_goal():
+    def solved(lengths, values, begin=0, **options):
+        return returns.steps_to_solve(np.cumsum(lengths), lengths, values, begin, **options)
+
+    options = {"streak": 3, "within": 4.0}
+    assert solved([9, 4, 4, 4, 4], [1, 1, 1, 1, 1], **options) == 21
+    assert solved([4, 4, 4, 4, 4], [1, 0, 1, 1, 1], **options) == 20  # one failed
+    assert math.isnan(solved([4, 4, 5], [1, 1, 1], **options))
+    assert math.isnan(solved([4, 4], [1, 1], **options))
+    # The episode that began before frame 6 does not count: 4 to 8.
+    assert solved([4, 4, 4, 4, 4], [1] * 5, 6, **options) == 20 - 6
+    assert math.isnan(solved([4, 4, 4, 4], [1] * 4, 6, **options))
+
+
+def test_mean_error_since_a_change():
+    assert model_error.mean_since([10, 20, 30], [9.0, 2.0, 4.0], 10) == 3
+    assert math.isnan(model_error.mean_since([10], [9.0], 10))

@@ -1,0 +1,111 @@
+"""The catalogue as text: what experiments cost, what the paper claims, and its numbers.
+
+python -m curious_replay.experiments.listing prints what stands in docs/experiments.md.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from curious_replay.experiments.catalogue import experiments
+from curious_replay.experiments.experiment import OVERALL, Experiment, Job, Measure, jobs
+
+WIDEST = 6
+"""Columns of numbers in one table."""
+
+
+class Cost(NamedTuple):
+    """Runs, and updates of all of them together."""
+
+    runs: int
+    updates: int
+
+    def __str__(self) -> str:
+        unit, letter = (1e6, "M") if self.updates >= 1e6 else (1e3, "K")
+        return f"{self.runs} runs, {self.updates / unit:.3g}{letter} updates"
+
+
+def cost(wanted: Iterable[Experiment], scale: str, seeds: int | None = None) -> Cost:
+    """What experiments cost together; a run that several of them share counts once."""
+    found: dict[str, Job] = {
+        job.name: job for experiment in wanted for job in jobs(experiment, scale, seeds)
+    }
+    return Cost(len(found), sum(job.updates for job in found.values()))
+
+
+def markdown() -> str:
+    """All experiments: a table of costs, then each with its claim and numbers."""
+    known = experiments()
+    rows = [
+        [f"[{name}](#{name})", each.where, str(cost([each], "paper")), str(cost([each], "mini"))]
+        for name, each in known.items()
+    ]
+    everything = [str(cost(known.values(), scale)) for scale in ("paper", "mini")]
+    rows.append(["all, shared runs once", "", *everything])
+    costs = _table(("experiment", "in the paper", "paper scale", "mini scale"), rows)
+    return "\n\n".join([costs, *map(_section, known.values())])
+
+
+def _section(experiment: Experiment) -> str:
+    claim = experiment.claim
+    tasks = ", ".join(f"`{task}`" for task in experiment.tasks)
+    if len(experiment.tasks) > WIDEST:
+        tasks = f"{len(experiment.tasks)} tasks"
+    parts = [
+        f"## {experiment.name}",
+        f"{experiment.title} ({experiment.where}).",
+        f"Claim: {claim.text}."
+        + (f" (No worse by {claim.margin:.0%}.)" if claim.kind == "similar" else ""),
+        f"Measured: {'; '.join(measure.name for measure in experiment.measures)}.",
+        f"{experiment.seeds} runs of each method on {tasks}.",
+    ]
+    return "\n\n".join([*parts, *_numbers(experiment)])
+
+
+def _numbers(experiment: Experiment) -> list[str]:
+    """The paper's numbers: methods down the rows, or tasks if there are many."""
+    methods = [method.name for method in experiment.methods]
+    tasks = [*experiment.tasks, OVERALL]
+    columns = [
+        (measure, task)
+        for measure in experiment.measures
+        for task in tasks
+        if any(task == other for other, _ in measure.paper)
+    ]
+    if len(columns) <= WIDEST:
+        if not columns:
+            return ["The paper gives no numbers."]
+        several = len({task for _, task in columns}) > 1 or columns[0][1] == OVERALL
+        heads = [f"{m.name}, {task}" if several else m.name for m, task in columns]
+        rows = [[name, *(_number(m, task, name) for m, task in columns)] for name in methods]
+        return [_table((_head(columns[0][0]), *heads), [row for row in rows if any(row[1:])])]
+    return [
+        _table(
+            (f"{measure.name}: {_head(measure)}", *methods),
+            [
+                [task, *(_number(measure, task, name) for name in methods)]
+                for task in tasks
+                if (measure, task) in columns
+            ],
+        )
+        for measure in experiment.measures
+        if measure.paper
+    ]
+
+
+def _head(measure: Measure) -> str:
+    spreads = {each.kind for each in measure.paper.values() if each.spread is not None}
+    return "the paper's numbers" + "".join(f", ± {kind}" for kind in sorted(spreads))
+
+
+def _number(measure: Measure, task: str, method: str) -> str:
+    found = measure.paper.get((task, method))
+    return "" if found is None else str(found)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    print(markdown())

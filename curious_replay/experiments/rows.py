@@ -1,0 +1,45 @@
+"""Rows of the paper's tables: methods by the names it gives them, and its numbers."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from curious_replay.experiments.experiment import Key, Method, Reported
+from curious_replay.experiments.standard import Settings
+
+AGENTS = {
+    "dreamerv3": "DreamerV3",
+    "dreamerv2": "DreamerV2",
+    "plan2explore": "Plan2Explore",
+    "dreamerpro": "DreamerPro",
+    "iris": "IRIS",
+}
+REPLAYS = {
+    "uniform": "",
+    "td": " TD",
+    "curious": " CR",
+    "count": " count",
+    "adversarial": " adversarial",
+}
+
+
+def row(
+    agent: str,
+    replay: str,
+    name: str = "",
+    settings: Settings | None = None,
+    tasks: tuple[str, ...] = (),
+) -> Method:
+    """An agent with a kind of replay, named as in the paper unless it has a `name`."""
+    return Method(name or AGENTS[agent] + REPLAYS[replay], agent, replay, settings or {}, tasks)
+
+
+def reported(
+    task: str,
+    numbers: Mapping[str, float | tuple[float, float]],
+    *,
+    n: int | None = None,
+    kind: Literal["s.e.m.", "s.d."] = "s.e.m.",
+) -> dict[Key, Reported]:
+    """The paper's numbers for a task: by method, a mean or (mean, what is behind ±)."""
+    pairs = {k: v if isinstance(v, tuple) else (v, None) for k, v in numbers.items()}
+    return {(task, name): Reported(mean, spread, kind, n) for name, (mean, spread) in pairs.items()}

@@ -1,0 +1,94 @@
+"""What experiments change of every preset: what must be recorded, and a debug scale of seconds.
+
+At debug scale everything happens once (a change, an evaluation, a snapshot, a probe, a checkpoint)
+so that the whole catalogue can be tried in minutes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from curious_replay.run.config import Choice, Config
+from curious_replay.run.env_config import family
+from curious_replay.run.presets import preset
+from curious_replay.run.settings import option
+
+Settings = Mapping[str, Any]
+"""{"replay.alpha": 0.5}: what differs from the preset, by the name of the option."""
+
+PROBES = {"paper": 10_000, "mini": 2_000, "debug": 40}
+"""Steps between two tests of the world model in the assay, by scale."""
+DEBUG: Settings = {
+    "train.steps": 120,
+    "train.ratio": 4.0,
+    "train.log_every": 40,
+    "eval.every": 100,
+    "eval.max_steps": 10,
+    "eval.video": False,
+    "record.tensorboard": False,
+    "record.video_every": 0,
+    "record.snapshot_every": 60,
+}
+_RAYS: Settings = {"env.camera": "ray"}  # to open OpenGL takes longer than to draw so few pictures
+_TASK: Settings = {**_RAYS, "env.episode_frames": 40}
+DEBUG_WORLDS: Mapping[str, Settings] = {
+    "assay": _RAYS,
+    "background": _TASK,
+    "constrained": _TASK,
+    "control": _TASK,
+    "crafter": {"env.length": 30},
+    "toy/mirror": {"env.length": 8},
+}
+"""By family: quickly drawn, and with episodes that end within the run."""
+DEBUG_SCHEDULES: Mapping[str, Sequence[tuple[int, str]]] = {
+    "object-interaction": ((0, "empty"), (80, "ball")),
+    "object-interaction-removal": ((0, "empty"), (80, "ball"), (160, "empty")),
+    "constrained": ((0, "constrained"), (80, "free")),
+    "background-swap": ((0, "A"), (80, "B"), (160, "A")),
+    "toy/mirror": ((0, "straight"), (60, "mirrored")),
+}
+"""By environment, or what is before the slash in its name: changes within the run."""
+
+
+class Times(NamedTuple):
+    """A setting that is so many times what the preset has."""
+
+    factor: float
+
+
+def standard(choice: Choice, seed: int) -> Config:
+    """The preset with what all experiments change of it."""
+    kind, scale = family(choice.env), choice.scale
+    settings: dict[str, Any] = {}
+    if scale == "debug":
+        settings = {**DEBUG, **DEBUG_WORLDS.get(kind, {})}
+        schedules = DEBUG_SCHEDULES
+        schedule = schedules.get(choice.env, schedules.get(choice.env.partition("/")[0]))
+        if schedule is not None:
+            settings["env.schedule"] = schedule
+    if kind == "assay":
+        settings["record.probe_every"] = PROBES[scale]
+    return changed(preset(choice, seed), settings)
+
+
+def changed(config: Config, settings: Settings) -> Config:
+    """A config with other settings, by their dotted names; those within are checked as always."""
+    groups: dict[str, Any] = {}
+    for path, value in settings.items():
+        group, *inside = path.split(".")
+        if group not in ("env", "agent", "replay", "train", "eval", "record") or not inside:
+            raise ValueError(f"{option(path)} is no setting that an experiment can change")
+        groups[group] = _put(groups.get(group, getattr(config, group)), inside, value, path)
+    return replace(config, **groups)
+
+
+def _put(settings: Any, path: Sequence[str], value: Any, whole: str) -> Any:
+    name, *inside = path
+    if not hasattr(settings, name):
+        known = ", ".join(settings.__dataclass_fields__)
+        raise ValueError(f"there is no setting {option(whole)}; {name!r} is not one of {known}")
+    if inside:
+        value = _put(getattr(settings, name), inside, value, whole)
+    elif isinstance(value, Times):
+        value = value.factor * getattr(settings, name)
+    return replace(settings, **{name: value})

@@ -1,0 +1,49 @@
+"""The page of experiments is what the catalogue says, and its example works."""
+
+import re
+from pathlib import Path
+
+from curious_replay.experiments import catalogue, experiment, listing
+from curious_replay.run.config import SCALES
+
+PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+
+
+def test_the_page_is_up_to_date():
+    made = listing.markdown()
+    assert made in PAGE.read_text(), (
+        "put what `python -m curious_replay.experiments.listing` prints at the end of the page"
+    )
+    for name in catalogue.experiments():
+        assert f"\n## {name}\n" in made
+
+
+def test_the_example_of_the_page_is_an_experiment(tmp_path):
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    path = tmp_path / "mine.py"
+    path.write_text(code)
+    found = catalogue.find(str(path))
+    assert found.name == "slower-decay"
+    for scale in SCALES:
+        slower = experiment.jobs(found, scale)[1]
+        assert slower.name == "toy-mirror-dreamerv3-curious-replay.beta=0.9-seed=0"
+
+
+def test_shared_runs_are_counted_once():
+    interaction, cleared = map(catalogue.find, ("object-interaction", "cleared-buffer"))
+    assert listing.cost([interaction], "mini", 1).runs == 3
+    assert listing.cost([cleared], "mini", 1).runs == 3
+    both = listing.cost([interaction, cleared], "mini", 1)
+    assert both.runs == 4
+    assert str(both) == f"4 runs, {both.updates / 1000:.3g}K updates"
+    # 35,000 steps, 500 of them random; 16 replayed for each, 5 x 25 in an update; 50 before.
+    assert both.updates == 4 * (50 + int(34_500 * 16 / 125))
+    assert str(listing.Cost(2, 1_234_567)) == "2 runs, 1.23M updates"
+
+
+def test_numbers_of_the_paper():
+    made = listing.markdown()
+    assert "| DreamerV3 CR | 19.4 ± 1.6 |" in made
+    assert "| DreamerV2 | 131000 | 533000 | never | 46000 | 7000 | 1000 |" in made
+    assert "| control/acrobot_swingup | 172.9 | 210 | 36.3 | 321.5 |" in made
+    assert "| mean over tasks | 734.8 | 739.6 | 643.6 | 715.7 |" in made
