@@ -194,7 +194,8 @@ class Comparison(RuleBasedStateMachine):
         assert real.visits(ids).tolist() == [slow.find(i).visits for i in ids]
         for k, part in enumerate(real.sampler.parts):
             tree = slow.tree(k)
-            leaves = part.tree.leaves[real.windows.find(np.array(ids, np.int64))[0]]
+            slots, _, _, _ = real.windows.find(np.array(ids, np.int64), real.sampler.visits)
+            leaves = part.tree.leaves[slots]
             np.testing.assert_allclose(leaves, [tree.get(i, 0.0) for i in ids], rtol=1e-9)
             assert part.tree.total == pytest.approx(sum(tree.values()), rel=1e-9)
             assert part.minimum == pytest.approx(slow.minima[k], rel=1e-9)

@@ -88,7 +88,7 @@ def test_forward_windows_begin_before_the_drawn_step_and_end_with_the_episode():
     buffer = ReplayBuffer(100, 5, window="first", cross_episodes=False, rule=Uniform())
     fill(buffer, 12, episode=12)
     drawable = np.flatnonzero(buffer.priorities(np.arange(12)) > 0)
-    slots, _, _ = buffer.windows.find(np.arange(12))
+    slots, _, _, _ = buffer.windows.find(np.arange(12), buffer.sampler.visits)
     assert drawable.tolist() == list(range(1, 12))
     _, starts, _ = buffer.windows.around(slots[1:], 5)
     assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]

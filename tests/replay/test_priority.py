@@ -15,7 +15,7 @@ from curious_replay.replay import (
     TemporalDifference,
     Uniform,
 )
-from curious_replay.replay.powers import power
+from curious_replay.replay.powers import scaled_power
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_priorities.json").read_text())["cases"]
 
@@ -134,4 +134,5 @@ def test_the_formula_fits_on_one_screen():
 @pytest.mark.parametrize("top", [0, 4095, 4096, 100_000])
 def test_powers_are_looked_up_or_computed_alike(beta, top):
     visits = np.array([0, 1, 2, 17, top], np.int32)
-    np.testing.assert_allclose(power(beta, visits), beta ** visits.astype(float), rtol=1e-14)
+    expected = 1e4 * beta ** visits.astype(float)
+    np.testing.assert_allclose(scaled_power(1e4, beta, visits), expected, rtol=1e-14)
