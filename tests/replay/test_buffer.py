@@ -375,8 +375,9 @@ def test_wrong_calls_are_named():
         buffer.update(ids, {"td": np.zeros((10, 1))})
     with pytest.raises(ValueError, match=r"shape of the ids \[10, 1\], got \[10\]"):
         buffer.update(ids, {"model": np.zeros(10)})
-    with pytest.raises(ValueError, match="id 10 was never given out"):
-        buffer.update([10], {"model": [1.0]})
+    for wrong in ([10], [8, 9, 10]):
+        with pytest.raises(ValueError, match="id 10 was never given out"):
+            buffer.update(wrong, {"model": np.ones(len(wrong))})
     with pytest.raises(TypeError, match="ids are integers, got float64"):
         buffer.update([1.9], {"model": [1.0]})
     with pytest.raises(ValueError, match="env must be from 0 to 0, got 1"):
