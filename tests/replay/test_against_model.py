@@ -1,6 +1,7 @@
 """The buffer does what the slow model does, whatever happens to it."""
 
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from curious_replay.replay import (
     Uniform,
 )
 
+IN_MEMORY = Path("/dev/shm")  # thousands of saves, which need not wear out a disk
 DIALECTS = ("paper", "dv2", "dv3")
 RULES = [
     Uniform(),
@@ -37,7 +39,7 @@ class Comparison(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None)
 
     def teardown(self):
         self.folder.cleanup()
