@@ -18,6 +18,8 @@ from rich.table import Table
 COMMANDS = {
     "train": ("train", "train an agent, or go on with a run"),
     "eval": ("evaluate", "play episodes with the agent of a run"),
+    "sweep": ("sweep", "run a table or figure of the paper, on one machine or many"),
+    "experiments": ("experiments", "list the tables and figures that can be run"),
     "report": ("report", "compare runs on one page"),
     "demo": ("demo", "see within minutes what curious replay does"),
     "envs": ("envs", "list the environments, or film one"),

@@ -61,6 +61,11 @@ class Run:
         return read_table(self.folder / "episodes.jsonl")
 
     @cached_property
+    def speed(self) -> Table:
+        """speed.jsonl: whatever depends on the clock, a line for each interval of training."""
+        return read_table(self.folder / "speed.jsonl")
+
+    @cached_property
     def probes(self) -> Table:
         """probe.jsonl: how well the world model predicts test scenes (see model_error.py)."""
         return read_table(self.folder / "probe.jsonl")
@@ -99,6 +104,24 @@ class Run:
         """Whether it took all the steps it was to take."""
         wanted = self.setting("train.steps")
         return isinstance(wanted, int | float) and self.steps_done >= wanted
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was saved after all its steps: its tables will not change any more."""
+        wanted = self.setting("train.steps")
+        saved = self.checkpoints[:1]
+        done = int(saved[0].name.rpartition("-")[2]) if saved else 0
+        return isinstance(wanted, int | float) and done >= wanted
+
+    @cached_property
+    def hours(self) -> float:
+        """Hours that it computed, also for what was lost to a kill; 0 if it left no speed."""
+        if not self.speed.rows:
+            return 0.0
+        step, session = self.speed["step"], self.speed["session"]
+        same = session[1:] == session[:-1]
+        steps = np.concatenate([step[:1], np.where(same, step[1:] - step[:-1], 0)])
+        return float(np.nansum(steps / self.speed["steps_per_second"]) / 3600)
 
     @cached_property
     def changes(self) -> tuple[tuple[int, str], ...]:

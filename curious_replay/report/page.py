@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -50,18 +50,29 @@ class Report:
         return made
 
 
-def report(found: Runs, *, by: Sequence[str] = ("replay",), baseline: str = "uniform") -> Report:
-    """Make the page. Runs that differ in the settings `by` are the methods that are compared."""
+def report(
+    found: Runs,
+    *,
+    by: Sequence[str] = ("replay",),
+    baseline: str = "uniform",
+    named: Mapping[Path, str] | None = None,
+    first: Sequence[Section] = (),
+    title: str = "Curious Replay: report",
+) -> Report:
+    """Make the page. Runs that differ in the settings `by` are the methods that are compared.
+
+    Methods may also be `named` by hand, {folder of a run: its method}. Sections that are made
+    already come `first`.
+    """
     made = []
     for number, (key, runs) in enumerate(group(found.runs, ("env", "agent", "scale")).items()):
-        methods = _methods(runs, by)
+        methods = _methods(runs, by) if named is None else _named(runs, named)
         if baseline in methods:  # first, as what the others are compared with
             methods = {baseline: methods[baseline], **methods}
         name = re.sub(r"[^a-z0-9]+", "-", "-".join(key).lower()).strip("-")
         made.append(section(key, f"{number + 1}-{name}", methods, baseline))
     together = across(made, baseline)
-    if together is not None:
-        made.insert(0, together)
+    made = [*first, *([] if together is None else [together]), *made]
     runs_table = _runs(found)
     tables = [runs_table, *(table for each in made for table in each.tables)]
     body = [_section(each, number) for number, each in enumerate(made)]
@@ -69,7 +80,7 @@ def report(found: Runs, *, by: Sequence[str] = ("replay",), baseline: str = "uni
     links = [f'<li><a href="#part-{i}">{escape(s.title)}</a></li>' for i, s in enumerate(made)]
     finished = sum(run.finished for run in found.runs)
     html = assemble(
-        "Curious Replay: report",
+        escape(title),
         f"Runs: {len(found.runs)}, finished: {finished}, "
         f"folders that cannot be read: {len(found.broken)}",
         "".join([*links, '<li><a href="#runs">Runs</a></li>']),
@@ -100,6 +111,13 @@ def _methods(runs: Sequence[Run], by: Sequence[str]) -> dict[str, list[Run]]:
     for (*names, cleared), each in group(runs, (*by, "replay.clear_at_change")).items():
         control = "" if cleared in ("None", "0") else f", cleared at change {cleared}"
         found.setdefault(f"{' '.join(names)}{control}", []).extend(each)
+    return found
+
+
+def _named(runs: Sequence[Run], named: Mapping[Path, str]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(named[run.folder], []).append(run)
     return found
 
 

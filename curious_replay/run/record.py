@@ -60,6 +60,14 @@ class RecordError(ValueError):
     """The folder cannot be written to: it holds another run, or a damaged one."""
 
 
+class DamagedError(RecordError):
+    """Lines that a checkpoint counts on are gone."""
+
+
+class LockedError(RecordError):
+    """Another process is writing to the folder."""
+
+
 class Record:
     """One run folder, open for writing; made by `create` or `open`."""
 
@@ -272,14 +280,14 @@ def _check(path: Path, size: int) -> None:
     """Refuse a file that does not reach to where it should be cut, or not with a whole line."""
     found = path.stat().st_size if path.exists() else 0
     if found < size:
-        raise RecordError(
+        raise DamagedError(
             f"{path} is damaged: it has {found} bytes, at the checkpoint it had {size}"
         )
     if size:
         with path.open("rb") as file:
             file.seek(size - 1)
             if file.read(1) != b"\n":
-                raise RecordError(f"{path} is damaged: no line ends at byte {size}, as one did")
+                raise DamagedError(f"{path} is damaged: no line ends at byte {size}, as one did")
 
 
 @contextmanager
@@ -297,7 +305,7 @@ def _locked(folder: Path) -> Iterator[FileIO]:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise RecordError(f"{folder} is being written to by a run not ended yet") from error
+                raise LockedError(f"{folder} is being written to by a run not ended yet") from error
         yield file
     except BaseException:
         file.close()

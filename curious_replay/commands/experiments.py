@@ -1,0 +1,45 @@
+"""`curious experiments`: the paper's tables and figures, and what they cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from curious_replay.experiments.catalogue import experiments
+from curious_replay.experiments.experiment import jobs
+from curious_replay.run.config import Scale
+
+
+@dataclass(frozen=True)
+class ExperimentsCommand:
+    """List all experiments: where they are in the paper, how many runs and updates they take."""
+
+    scale: Scale = "mini"
+    """Size of the runs."""
+    seeds: int | None = None
+    """Runs of each task and method; by default as many as in the paper."""
+
+
+def main(arguments: Sequence[str], console: Console) -> int:
+    """Print the table."""
+    command = tyro.cli(ExperimentsCommand, args=list(arguments), prog="curious experiments")
+    table = Table(box=None, pad_edge=False)
+    for name in ("experiment", "in the paper", "runs", "updates"):
+        table.add_column(
+            name, no_wrap=True, justify="right" if name in ("runs", "updates") else "left"
+        )
+    distinct: dict[str, int] = {}
+    for experiment in experiments().values():
+        found = jobs(experiment, command.scale, command.seeds)
+        distinct |= {job.name: job.updates for job in found}
+        updates = sum(job.updates for job in found)
+        table.add_row(experiment.name, experiment.where, f"{len(found):,}", f"{updates:,}")
+    console.print(table)
+    console.print(
+        f"All at {command.scale} scale: {len(distinct):,} runs, {sum(distinct.values()):,} "
+        "updates; runs that several need are made once. `curious sweep EXPERIMENT` runs one.",
+        highlight=False,
+    )
+    return 0

@@ -1,0 +1,68 @@
+"""From the run folders of an experiment to its page, its results.json and its figures."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from curious_replay.analysis.load import Run, Runs, load_runs
+from curious_replay.experiments.experiment import Experiment, Job, Key
+from curious_replay.experiments.results import Results, results
+from curious_replay.report.page import report
+from curious_replay.report.parts import Section
+from curious_replay.run.files import write_json
+
+
+def write(
+    experiment: Experiment,
+    scale: str,
+    wanted: Sequence[Job],
+    runs: Path,
+    out: Path,
+    command: str,
+) -> Results:
+    """Measure the complete runs among those wanted; write report.html, results.json, figures."""
+    folders = {job.folder(runs): job for job in wanted}
+    there = [folder for folder in folders if (folder / "config.json").exists()]
+    found = load_runs(there)
+    complete = [run for run in found.runs if run.complete]
+    cells: dict[Key, list[Run]] = {(job.task, job.method.name): [] for job in wanted}
+    for run in complete:
+        job = folders[run.folder]
+        cells[job.task, job.method.name].append(run)
+    made = {"command": command, **_origin(complete), "wanted": len(wanted), "runs": len(complete)}
+    result = results(experiment, scale, cells, made)
+    section = Section(
+        f"{experiment.where}: {experiment.title}",
+        "experiment",
+        verdicts=[result.verdict, *_missing(len(wanted), len(complete))],
+        tables=result.tables(),
+    )
+    page = report(
+        Runs(complete, found.broken),
+        baseline=experiment.claim.pairs[0][1],
+        named={folder: job.method.name for folder, job in folders.items()},
+        first=[section],
+        title=f"{experiment.title} ({scale} scale)",
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    page.save(out / "report.html", out / "figures")
+    write_json(out / "results.json", result.to_json())
+    return result
+
+
+def _missing(wanted: int, complete: int) -> list[str]:
+    if complete == wanted:
+        return []
+    return [f"{wanted - complete} of {wanted} runs are not complete and not counted here."]
+
+
+def _origin(runs: Iterable[Run]) -> dict[str, Any]:
+    """Which code made the runs, and how long they computed."""
+    runs = list(runs)
+    commits = {str(run.meta.get("commit"))[:10] for run in runs if run.meta.get("commit")}
+    cores = {str(run.meta.get("cpus")) for run in runs if run.meta.get("cpus")}
+    return {
+        "commits": sorted(commits),
+        "hours": round(sum(run.hours for run in runs), 3),
+        "cores": sorted(cores),
+    }

@@ -1,0 +1,172 @@
+"""Did the paper's claim hold in our runs? A word and a sentence, whatever the answer is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import mannwhitneyu
+
+from curious_replay.analysis import stats
+from curious_replay.experiments.experiment import Claim, Key, Measure
+
+Values = Mapping[Key, Sequence[float]]
+"""One number for each run, by task and method."""
+Word = Literal["held", "held in part", "not shown", "contradicted", "not tested"]
+SIGNIFICANT = 0.05
+LISTED = 4
+"""Comparisons that are named one by one; of more, it is said how many went which way."""
+SAMPLES, SEED = 2000, 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the claim fared."""
+
+    word: Word
+    sentence: str
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One comparison: two methods on a task."""
+
+    text: str
+    better: float
+    """How likely a run of the first beats one of the second; NaN if there are no runs."""
+    p: float
+
+
+def judge(claim: Claim, measure: Measure, values: Values, scale: str) -> Verdict:
+    """Test the claim on the values of the experiment's first measure."""
+    tasks = list(dict.fromkeys(task for task, _ in values))
+    compared = [
+        (task, first, second)
+        for task in tasks
+        for first, second in claim.pairs
+        if (task, first) in values and (task, second) in values
+    ]
+    word, said = (
+        _better(measure, values, compared)
+        if claim.kind == "better"
+        else _similar(claim, measure, values, compared)
+    )
+    return Verdict(word, f"{claim.text}: {word} at {scale} scale ({measure.name}). {said}")
+
+
+def _better(
+    measure: Measure, values: Values, compared: Sequence[tuple[str, str, str]]
+) -> tuple[Word, str]:
+    pairs = _tests(measure, values, compared)
+    known = [pair for pair in pairs if np.isfinite(pair.p)]
+    right = sum(pair.better > 0.5 and pair.p < SIGNIFICANT for pair in known)
+    wrong = sum(pair.better < 0.5 and pair.p < SIGNIFICANT for pair in known)
+    word: Word = "not shown"
+    if not known:
+        word = "not tested"
+    elif wrong > right:
+        word = "contradicted"
+    elif right == len(pairs):
+        word = "held"
+    elif right:
+        word = "held in part"
+    if len(pairs) <= LISTED:
+        return word, "; ".join(pair.text for pair in pairs) + "."
+    ahead = sum(pair.better > 0.5 for pair in pairs)
+    return word, (
+        f"Of {len(pairs)} comparisons {ahead} went the way of the claim, {right} of them with "
+        f"p < {SIGNIFICANT}; {wrong} went the other way with p < {SIGNIFICANT}."
+    )
+
+
+def _tests(
+    measure: Measure, values: Values, compared: Sequence[tuple[str, str, str]]
+) -> list[_Pair]:
+    """All comparisons, their p-values corrected together (Benjamini and Hochberg)."""
+    tested = []
+    for task, first, second in compared:
+        a, b = (np.array(ranked(measure, values[task, name])) for name in (first, second))
+        tested.append((a, b, _p(a, b)))
+    corrected = stats.benjamini_hochberg([p for *_, p in tested])
+    pairs = []
+    for (task, first, second), (a, b, _), p in zip(compared, tested, corrected, strict=True):
+        wins = (a[:, None] > b[None]) + 0.5 * (a[:, None] == b[None])
+        better = float(wins.mean()) if wins.size else np.nan
+        odds = f"P(better) = {better:.2f}" if wins.size else "no runs to compare"
+        test = f", p = {p:.2g}" if np.isfinite(p) else ", too few runs for a test"
+        names = f"{first} {_mean(values[task, first])} against {second} "
+        text = f"{task}: {names}{_mean(values[task, second])} ({odds}{test})"
+        pairs.append(_Pair(text, better, float(p)))
+    return pairs
+
+
+def _p(a: np.ndarray, b: np.ndarray) -> float:
+    """The paper's t-test, or, where runs never got there, one of ranks, which counts them too."""
+    if min(len(a), len(b)) < 2:
+        return np.nan
+    if np.isfinite(a).all() and np.isfinite(b).all():
+        return stats.t_test(a, b)[1]
+    return float(mannwhitneyu(a, b).pvalue)
+
+
+def _similar(
+    claim: Claim, measure: Measure, values: Values, compared: Sequence[tuple[str, str, str]]
+) -> tuple[Word, str]:
+    """No worse by more than a margin, over all tasks together."""
+    said: list[str] = []
+    words: list[Word] = []
+    for first, second in claim.pairs:
+        tasks = [task for task, *pair in compared if pair == [first, second]]
+        low, mid, high = _difference(measure, values, tasks, first, second)
+        if not np.isfinite(mid):
+            words.append("not tested")
+            said.append(f"{first} against {second}: too few runs")
+            continue
+        words.append(
+            "held"
+            if low > -claim.margin
+            else "contradicted"
+            if high < -claim.margin
+            else "not shown"
+        )
+        worse = "worse" if mid < 0 else "better"
+        said.append(
+            f"{first} against {second}: {abs(mid):.0%} {worse} over {len(tasks)} tasks (95 % "
+            f"interval {low:+.0%} to {high:+.0%}; at most {claim.margin:.0%} worse is asked for)"
+        )
+    worst: tuple[Word, ...] = ("contradicted", "not shown", "held", "not tested")
+    return next(word for word in worst if word in words), "; ".join(said) + "."
+
+
+def _difference(
+    measure: Measure, values: Values, tasks: Sequence[str], first: str, second: str
+) -> tuple[float, float, float]:
+    """How much better the first is, as a part of the second's mean: interval and estimate."""
+    rng = np.random.default_rng(SEED)
+    sign = -1 if measure.lower_is_better else 1
+    means = []
+    for method in (first, second):
+        samples = [stats.finite(values[task, method]) for task in tasks]
+        samples = [sample for sample in samples if len(sample) >= 2]
+        if not samples:
+            return np.nan, np.nan, np.nan
+        drawn = [rng.choice(sample, (SAMPLES, len(sample))).mean(1) for sample in samples]
+        means.append((np.mean(drawn, 0), np.mean([sample.mean() for sample in samples])))
+    (a, a_mean), (b, b_mean) = means
+    base = max(abs(float(b_mean)), 1e-12)
+    low, high = np.quantile(sign * (a - b) / base, [0.025, 0.975])
+    return float(low), float(sign * (a_mean - b_mean) / base), float(high)
+
+
+def ranked(measure: Measure, values: Sequence[float]) -> list[float]:
+    """Values of which larger is better; a run that never got there is below all others."""
+    sign = -1 if measure.lower_is_better else 1
+    kept = [sign * value if np.isfinite(value) else -np.inf for value in values]
+    return kept if measure.never else [value for value in kept if np.isfinite(value)]
+
+
+def _mean(values: Sequence[float]) -> str:
+    whole = stats.summary(values)
+    never = len(values) - whole.n
+    text = f"{whole.mean:,.4g}" if whole.n else "–"
+    return f"{text} ({never} of {len(values)} without)" if never else text

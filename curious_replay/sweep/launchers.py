@@ -1,0 +1,77 @@
+"""Which launcher, by name. Ray and Slurm are extras that are imported when they are asked for."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from curious_replay.sweep.work import Launcher
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """The Ray cluster."""
+
+    address: str = "auto"
+    """Address of a running cluster; auto: the one this machine belongs to, or else a local one."""
+    gpus: float = 0.0
+    """Graphics cards of each run; a part of one lets several runs share it."""
+
+
+@dataclass(frozen=True)
+class SlurmOptions:
+    """Slurm jobs."""
+
+    partition: str | None = None
+    """Where to queue; by default where the cluster decides."""
+    minutes: int = 1440
+    """Time limit of a job. A run that needs longer saves and is queued again."""
+    gpus: int = 1
+    """Graphics cards of each run; 0: none."""
+    at_once: int = 64
+    """Jobs of the array that may run at the same time."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("minutes", 1), ("gpus", 0), ("at_once", 1)):
+            if getattr(self, name) < least:
+                option = name.replace("_", "-")
+                raise ValueError(
+                    f"--slurm.{option} must be at least {least}, got {getattr(self, name)}"
+                )
+
+
+@contextmanager
+def launcher(
+    name: str, at_once: int, threads: int, ray: RayOptions, slurm: SlurmOptions
+) -> Iterator[Launcher]:
+    """The launcher that was asked for; ValueError if what it needs is not installed."""
+    if name == "ray":
+        _need("ray", "ray")
+        from curious_replay.sweep.on_ray import RayLauncher  # noqa: PLC0415
+
+        with RayLauncher(ray.address, threads, ray.gpus) as chosen:
+            yield chosen
+    elif name == "slurm":
+        _need("submitit", "slurm")
+        from curious_replay.sweep.on_slurm import SlurmLauncher  # noqa: PLC0415
+
+        yield SlurmLauncher(threads, slurm)
+    else:
+        from curious_replay.sweep.local import LocalLauncher  # noqa: PLC0415
+
+        cards = _cards()
+        fit = cards or max(len(os.sched_getaffinity(0)) // threads, 1)
+        yield LocalLauncher(at_once or fit, cards)
+
+
+def _need(package: str, extra: str) -> None:
+    if find_spec(package) is None:
+        raise ValueError(f"this launcher needs a package: pip install 'curious-replay[{extra}]'")
+
+
+def _cards() -> int:
+    """Graphics cards that PyTorch can use here."""
+    import torch  # noqa: PLC0415
+
+    return torch.cuda.device_count()

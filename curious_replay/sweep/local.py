@@ -1,0 +1,92 @@
+"""Tasks on this machine: as many at once as there are cores or graphics cards for them.
+
+Each task is a process of its own. They are copies of one process that has imported PyTorch already,
+so that a task begins at once. When whoever started them is gone, they save and stop.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkServerProcess
+
+from curious_replay.sweep.task import Task
+from curious_replay.sweep.work import Ended, run_task
+
+PRELOADED = ["curious_replay.run.training", "curious_replay.sweep.local"]
+
+
+class LocalLauncher:
+    """Carries out tasks side by side, in the order in which they come."""
+
+    def __init__(self, at_once: int, cards: int = 0) -> None:
+        """`cards`: graphics cards to spread the tasks over; 0: there are none."""
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(PRELOADED)
+        self._at_once = at_once
+        self._cards = deque(range(cards))
+        self._waiting: deque[Task] = deque()
+        self._processes: dict[str, tuple[ForkServerProcess, int | None]] = {}
+
+    def submit(self, tasks: list[Task]) -> None:
+        """See `Launcher`."""
+        self._waiting.extend(tasks)
+        self._fill()
+
+    def running(self) -> set[str]:
+        """See `Launcher`."""
+        return set(self._processes)
+
+    def ended(self) -> list[Ended]:
+        """See `Launcher`."""
+        found = []
+        for name, (process, card) in list(self._processes.items()):
+            code = process.exitcode
+            if code is None:
+                continue
+            del self._processes[name]
+            if card is not None:
+                self._cards.append(card)
+            killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
+            found.append(Ended(name, code, killed))
+        self._fill()
+        return found
+
+    def stop(self) -> None:
+        """See `Launcher`."""
+        self._waiting.clear()
+        for process, _ in self._processes.values():
+            process.terminate()
+        for process, _ in self._processes.values():
+            process.join()
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._processes) < self._at_once:
+            task = self._waiting.popleft()
+            card = self._cards.popleft() if self._cards else None
+            process = self._context.Process(target=_work, args=(task, card), name=task.name)
+            process.start()
+            self._processes[task.name] = process, card
+
+
+def _work(task: Task, card: int | None) -> None:
+    """What the process of a task does."""
+    if card is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(card)
+    os.setsid()  # Ctrl-C reaches the sweep alone, which then stops its tasks
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    task.folder.parent.mkdir(parents=True, exist_ok=True)
+    with task.log.open("ab") as log:  # whatever libraries print
+        os.dup2(log.fileno(), sys.stdout.fileno())
+        os.dup2(log.fileno(), sys.stderr.fileno())
+    sys.exit(run_task(task))
+
+
+def _stop_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)

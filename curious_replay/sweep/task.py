@@ -1,0 +1,78 @@
+"""One run of a sweep, and what is in its folder: nothing, a part, all of it, or something broken.
+
+A run is complete when its last checkpoint is: metrics alone may have been written by a run that
+was killed before it could save.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from curious_replay.analysis.load import Run
+from curious_replay.run.config import Config, differences
+from curious_replay.run.files import read_json
+
+State = Literal["missing", "unfinished", "complete", "broken"]
+
+ANYHOW = ("--train.device", "--train.threads", "--env.processes")
+"""Settings of where a run computes: a run that computed elsewhere is the same run."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Settings, and the folder to be in when done. Folders are on a disk that all machines see."""
+
+    name: str
+    config: Mapping[str, Any]
+    """As in config.json."""
+    folder: Path
+    """Absolute."""
+
+    @property
+    def log(self) -> Path:
+        """What the run printed, beside its folder."""
+        return self.folder.with_name(f"{self.folder.name}.log")
+
+    @property
+    def steps(self) -> int:
+        """How many steps it takes."""
+        return int(self.config["train"]["steps"])
+
+    @property
+    def steps_done(self) -> int:
+        """How many steps it has recorded."""
+        return Run(self.folder, {}).steps_done
+
+
+@dataclass(frozen=True)
+class Found:
+    """State of a run folder; `reason` says why it is broken."""
+
+    state: State
+    reason: str = ""
+
+
+def look(task: Task) -> Found:
+    """Look at the folder of a task; ValueError if it holds a run with other settings."""
+    if not (task.folder / "config.json").exists():
+        return Found("missing")
+    try:
+        there = Config.from_json(read_json(task.folder / "config.json"))
+    except (ValueError, OSError) as error:
+        return Found("broken", str(error))
+    for name, (before, now) in differences(there, Config.from_json(task.config)).items():
+        if name not in ANYHOW:
+            raise ValueError(
+                f"{task.folder} holds a run whose {name} is {before}, where {now} is wanted: "
+                "choose another folder with --runs, or move that one away"
+            )
+    return Found("complete" if Run(task.folder, task.config).complete else "unfinished")
+
+
+def set_aside(folder: Path) -> Path:
+    """Move a broken folder out of the way; nothing recorded is deleted."""
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.broken-{number}")).exists():
+        number += 1
+    return folder.rename(aside)

@@ -1,0 +1,80 @@
+"""Carrying out a task in this process; launchers bring it to where it is to happen."""
+
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Protocol, TextIO
+
+from rich.console import Console
+
+from curious_replay.run.config import Config
+from curious_replay.run.record import DamagedError, LockedError
+from curious_replay.sweep.task import Task, look, set_aside
+
+LOCK_SECONDS = 60.0
+"""How long a run that another process is still writing to is waited for."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A task that ended, well (`code` is 0) or not."""
+
+    name: str
+    code: int
+    """0: complete; 128 + n: stopped by signal n; anything else: failed."""
+    reason: str = ""
+    """Why, where the launcher knows more than the task's log."""
+
+
+class Launcher(Protocol):
+    """Carries out tasks."""
+
+    def submit(self, tasks: list[Task]) -> None:
+        """Take over these tasks and return at once."""
+
+    def running(self) -> set[str]:
+        """Names of those that have begun and not ended."""
+
+    def ended(self) -> list[Ended]:
+        """Those that ended since the last call."""
+
+    def stop(self) -> None:
+        """Let all that run save and stop, forget the others, and return when that is done."""
+
+
+def run_task(task: Task) -> int:
+    """Train as the task says, or go on where it was saved; returns the code of `Ended`.
+
+    Whatever goes wrong is written to the task's log. A folder that is damaged beyond resuming is
+    set aside, and the run begins anew.
+    """
+    task.folder.parent.mkdir(parents=True, exist_ok=True)
+    with task.log.open("a", encoding="utf-8") as log:
+        try:
+            return _train(task, log)
+        except Exception:
+            traceback.print_exc(file=log)
+            return 1
+
+
+def _train(task: Task, log: TextIO) -> int:
+    from curious_replay.run.training import train  # noqa: PLC0415  # PyTorch: not to plan a sweep
+
+    config, console = Config.from_json(task.config), Console(file=log, width=200)
+    found = look(task)
+    if found.state == "broken":
+        print(f"set aside as {set_aside(task.folder)}: {found.reason}", file=log)
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            outcome = train(config, task.folder, resume=True, console=console)
+            break
+        except LockedError:  # a run whose machine was lost may live on for a moment
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+        except DamagedError as error:
+            print(f"set aside as {set_aside(task.folder)}: {error}", file=log)
+    if outcome.finished:
+        return 0
+    return 1 if outcome.signal is None else 128 + outcome.signal
