@@ -20,6 +20,8 @@ from .storage import Storage
 from .sumtree import Ints
 from .windows import STALE, Window, Windows
 
+_INT64 = np.dtype(np.int64)
+
 
 class Batch(dict[str, Any]):
     """Windows of steps: a dict of arrays [B, T, ...], nested as the steps were.
@@ -207,27 +209,27 @@ class ReplayBuffer:
             signals: per step numbers in the shape of `ids`, such as "model" (the world model's
                 loss), "likelihood", "kl" or "td". Those that the rule does not read are ignored.
         """
-        shape = np.shape(ids)
+        ids = np.asarray(ids)
         used = {}
         for name in self.sampler.signals:
             if name not in signals:
                 raise ValueError(
                     f"{self.rule} reads the signal {name!r}; the signals given are {list(signals)}"
                 )
-            used[name] = np.asarray(signals[name], np.float64)
-            if used[name].shape != shape:
+            signal = np.asarray(signals[name], np.float64)
+            if signal.shape != ids.shape:
                 raise ValueError(
-                    f"signal {name!r}: expected the shape of the ids {list(shape)}, "
-                    f"got {list(used[name].shape)}"
+                    f"signal {name!r}: expected the shape of the ids {list(ids.shape)}, "
+                    f"got {list(signal.shape)}"
                 )
-            used[name] = used[name].reshape(-1)
+            used[name] = signal.reshape(-1)
         with self.lock:
-            slots, stale = self._slots(ids)
+            slots, visits, stale = self._find(ids)
             if stale:
                 there = slots != STALE
-                slots = slots[there]
+                slots, visits = slots[there], visits[there]
                 used = {name: signal[there] for name, signal in used.items()}
-            judgement = self.sampler.judge(slots, used)
+            judgement = self.sampler.judge(slots, visits, used)
             self._torn = True
             self.counts.stale += stale
             self.counts.refused += self.sampler.update(judgement)
@@ -240,21 +242,20 @@ class ReplayBuffer:
         Under a `Mixture` these are the priorities of its first rule, or of its second (`part=1`).
         """
         with self.lock:
-            slots, _ = self._slots(ids)
+            slots, _, _ = self._find(ids)
             values = self.sampler.parts[part].tree.leaves[slots]
             return np.where(slots != STALE, values, 0.0).reshape(np.shape(ids))
 
     def visits(self, ids: npt.ArrayLike) -> Ints:
         """Return how often the steps `ids` were trained on, in their shape: 0 if they are gone."""
         with self.lock:
-            slots, _ = self._slots(ids)
-            visits = self.sampler.visits[slots]
-            return np.where(slots != STALE, visits, 0).reshape(np.shape(ids))
+            _, visits, _ = self._find(ids)
+            return visits.reshape(np.shape(ids))
 
     def stored(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return whether the steps `ids` are still in the buffer, in their shape."""
         with self.lock:
-            slots, _ = self._slots(ids)
+            slots, _, _ = self._find(ids)
             return np.not_equal(slots, STALE).reshape(np.shape(ids))
 
     def ids(self) -> Ints:
@@ -266,7 +267,7 @@ class ReplayBuffer:
     def read(self, ids: npt.ArrayLike, field: str) -> Array:
         """Return one field of stored steps, [*ids.shape, ...]; nested fields as "outer/inner"."""
         with self.lock:
-            slots, stale = self._slots(ids)
+            slots, _, stale = self._find(ids)
             if self.storage is None or stale:
                 missing = np.asarray(ids).reshape(-1)[slots == STALE][:5].tolist()
                 raise KeyError(f"steps that are no longer stored cannot be read: ids {missing} ...")
@@ -290,8 +291,7 @@ class ReplayBuffer:
         """
         with self.lock:
             self._settle()
-            slots, _, _ = self.windows.find(self.windows.ids_of_all())
-            visits = self.sampler.visits[slots]
+            slots, visits, _ = self._find(self.windows.ids_of_all())
             numbers: dict[str, float] = {
                 "steps": len(slots),
                 "capacity": self.capacity,
@@ -343,14 +343,15 @@ class ReplayBuffer:
         self.storage = Storage(layout, self.num_envs, self.windows.stripe, place, rows)
         return self.storage
 
-    def _slots(self, ids: npt.ArrayLike) -> tuple[Ints, int]:
-        """Slots [N] of ids of any shape, and how many of them are stale."""
+    def _find(self, ids: npt.ArrayLike) -> tuple[Ints, Ints, int]:
+        """Slots [N] and visits [N] of ids of any shape, and how many of them are stale."""
         self._settle()
         wanted = np.asarray(ids).reshape(-1)
-        if wanted.size and wanted.dtype.kind not in "iu":
-            raise TypeError(f"ids are integers, got {wanted.dtype}")
-        wanted = wanted.astype(np.int64, copy=False)
-        slots, stale, wrong = self.windows.find(wanted)
+        if wanted.dtype != _INT64:
+            if wanted.size and wanted.dtype.kind not in "iu":
+                raise TypeError(f"ids are integers, got {wanted.dtype}")
+            wanted = wanted.astype(_INT64)
+        slots, visits, stale, wrong = self.windows.find(wanted, self.sampler.visits)
         if wrong >= 0:
             raise ValueError(f"id {wanted[wrong]} was never given out by this buffer")
-        return slots, stale
+        return slots, visits, stale

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .powers import power
+from .powers import scaled_power
 
 Floats = npt.NDArray[np.float64]
 Visits = npt.NDArray[Any]  # of integers
@@ -69,7 +69,7 @@ class Count(Rule):
 
     def __call__(self, visits: Visits, signals: Signals) -> Floats:
         v = visits + 1 if self.dialect == "dv3" else visits
-        return self.c * power(self.beta, v)  # β^v
+        return scaled_power(self.c, self.beta, v)  # c·β^v
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from . import priority
 from .compiled import compiled
 from .priority import Floats, Rule, Visits
-from .sumtree import Ints, SumTree, set_leaves
+from .sumtree import Ints, SumTree, node_of, renew_sums, set_leaves
 from .windows import Change, Flags
 
 # However often a step was visited it can be drawn again: c·β^v would reach 0 after 2,100 visits.
@@ -55,13 +55,13 @@ class Priorities:
             tree.table, tree.capacity,
         )  # fmt: skip
 
+    @np.errstate(over="ignore", invalid="ignore")
     def judge(self, visits: Visits, signals: Mapping[str, Floats]) -> tuple[Floats, Floats]:
         """Return the new priorities [N] of trained steps, and the signal [N] they come from."""
         name = self.rule.signal
         if self.rule.dialect == "dv2" and name not in ("", "td"):
             signals = {**signals, name: self._above_minimum(signals[name])}
-        with np.errstate(over="ignore", invalid="ignore"):
-            new = np.asarray(self.rule(visits, signals), np.float64)
+        new = np.asarray(self.rule(visits, signals), np.float64)
         if new.shape != visits.shape:
             raise ValueError(
                 f"{self.rule} must return one priority for each of {len(visits)} steps, "
@@ -132,9 +132,8 @@ class Sampler:
         chances = [tree.get(slots) / tree.total for tree in (first, second)]
         return slots, (1 - self._fraction) * chances[0] + self._fraction * chances[1]
 
-    def judge(self, slots: Ints, signals: Mapping[str, Floats]) -> "Judgement":
+    def judge(self, slots: Ints, visits: Ints, signals: Mapping[str, Floats]) -> "Judgement":
         """Find out what trained steps [N] are to become, without changing anything yet."""
-        visits = _visits_of(self.visits, slots)
         return Judgement(slots, visits, [part.judge(visits, signals) for part in self.parts])
 
     def update(self, judgement: "Judgement") -> int:
@@ -197,29 +196,43 @@ def _enter(
 
 
 @compiled
-def _visits_of(visits: Visits, slots: Ints) -> Ints:
-    found = np.empty(len(slots), np.int64)  # the kind of number that looks powers up fastest
-    for i in range(len(slots)):
-        found[i] = visits[slots[i]]
-    return found
-
-
-@compiled
 def _store(
     values: Floats, all_visits: Visits, slots: Ints, visits: Visits, new: Floats, signal: Floats,
     leaves: Floats, table: Floats, capacity: int,
 ) -> int:  # fmt: skip
     """Keep the new priorities [N] that are usable; returns how many were refused."""
-    into_tree = np.zeros(len(slots))  # 0: cannot be drawn
+    nodes = np.empty(len(slots) + 1, np.int64)  # of the leaves that change, for their sums
+    count, last = 0, -1
     refused = 0
-    for i in range(len(slots)):
-        slot = slots[i]
-        all_visits[slot] = visits[i] + 1  # the same for a step that occurs twice, or in two rules
-        if 0.0 <= new[i] <= MOST and np.isfinite(signal[i]):
-            values[slot] = max(new[i], LEAST)
-        else:
-            refused += 1
-        if leaves[slot] > 0.0:
-            into_tree[i] = values[slot]
-    set_leaves(table, capacity, slots, into_tree)
+    i = 0
+    while i < len(slots):
+        first, start = slots[i], i
+        while i < len(slots) and slots[np.uintp(i)] == first + (i - start):
+            i += 1
+        # A run of neighbours, as windows are: plain slices are what vector instructions can do.
+        end = first + i - start
+        _visit(all_visits[first:end], visits[start:i])
+        refused += _replace(values[first:end], leaves[first:end], new[start:i], signal[start:i])
+        for node in range(node_of(first), node_of(end - 1) + 1):
+            nodes[np.uintp(count)] = node
+            count += node != last
+            last = node
+    renew_sums(table, capacity, nodes, count)
+    return refused
+
+
+@compiled
+def _visit(all_visits: Visits, visits: Visits) -> None:
+    for i in range(len(visits)):
+        all_visits[i] = visits[i] + 1  # the same for a step that occurs twice, or in two rules
+
+
+@compiled
+def _replace(values: Floats, leaves: Floats, new: Floats, signal: Floats) -> int:
+    refused = 0
+    for i in range(len(new)):
+        usable = (new[i] >= 0.0) & (new[i] <= MOST) & (abs(signal[i]) < np.inf)
+        refused += not usable
+        values[i] = max(new[i], LEAST) if usable else values[i]
+        leaves[i] = values[i] if leaves[i] > 0.0 else 0.0  # 0: cannot be drawn
     return refused

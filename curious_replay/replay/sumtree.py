@@ -84,6 +84,12 @@ def _node_sum(table: Floats, row: int) -> float:
 
 
 @compiled
+def node_of(index: int) -> int:
+    """Return which node of the lowest level holds the value at `index`."""
+    return index >> _SHIFT
+
+
+@compiled
 def _rows_above(numbers: int) -> int:
     """Return how many nodes hold so many numbers, or the sums of so many nodes."""
     return (numbers + WIDTH - 1) >> _SHIFT
@@ -96,14 +102,14 @@ def set_leaves(table: Floats, capacity: int, indices: Ints, values: Floats) -> i
     if many != len(values):
         return -1
     numbers = table.reshape(-1)
-    rows = _rows_above(capacity)  # of the current level, which begins at row `here`
+    rows = _rows_above(capacity)  # of leaves, which begin at row `here`
     here = len(table) - rows
     above = here - _rows_above(rows)
     for i in range(0, many, WIDTH):  # fetch what will be written, and the sums of that
         row = indices[i] >> _SHIFT
         prefetch(table, np.uintp(here + row))
         prefetch(table, np.uintp(above + (row >> _SHIFT)))
-    # Rows of the current level whose sums must be made anew. A row that follows itself is noted
+    # Rows of leaves whose sums must be made anew. A row that follows itself is noted
     # once, which makes the runs of neighbours in a replayed window cheap. It is noted without a
     # branch, because where the next row begins is not to be foretold.
     changed = np.empty(many + 1, np.int64)
@@ -131,6 +137,16 @@ def set_leaves(table: Floats, capacity: int, indices: Ints, values: Floats) -> i
         changed[np.uintp(count)] = until
         count += until != row
         last = until
+    renew_sums(table, capacity, changed, count)
+    return i
+
+
+@compiled
+def renew_sums(table: Floats, capacity: int, changed: Ints, count: int) -> None:
+    """Make the sums above the leaf nodes `changed[:count]` anew; `changed` is used up."""
+    numbers = table.reshape(-1)
+    rows = _rows_above(capacity)  # of the current level, which begins at row `here`
+    here = len(table) - rows
     while here > 0:
         above = here - _rows_above(rows)
         start = above << _SHIFT
@@ -149,7 +165,6 @@ def set_leaves(table: Floats, capacity: int, indices: Ints, values: Floats) -> i
                 last = parent
             count = noted
         rows, here = here - above, above
-    return i
 
 
 @compiled

@@ -111,13 +111,17 @@ class Windows:
 
     def clear(self) -> Change:
         """Forget all steps; returns what can no longer be drawn. Ids go on from where they are."""
-        slots, _, _ = self.find(self.ids_of_all())
+        times, envs = np.divmod(self.ids_of_all(), self.num_envs)
+        slots: Ints = envs * self.stripe + times % self.stripe
         self.oldest[:] = self.head
         return Change(slots[:0], slots, np.zeros(len(slots), np.bool_), slots[:0])
 
-    def find(self, ids: Ints) -> tuple[Ints, int, int]:
-        """Return the slots of `ids` [N], how many are STALE, and where one was never given out."""
-        return _find(ids, self.clock, self._shape)
+    def find(self, ids: Ints, visits: npt.NDArray[np.int32]) -> tuple[Ints, Ints, int, int]:
+        """Return the slots of `ids` [N] and what `visits` [slots] says of them.
+
+        Then how many are STALE, with 0 visits, and where one was never given out (-1: nowhere).
+        """
+        return _find(ids, self.clock, self._shape, visits)
 
     def around(self, slots: Ints, length: int) -> tuple[Ints, Ints, Ints]:
         """Return environments [B], first times [B] and ids [B, length] of the windows of `slots`.
@@ -219,29 +223,37 @@ def _note(
 
 
 @compiled
-def _find(ids: Ints, clock: Ints, shape: Ints) -> tuple[Ints, int, int]:
+def _find(
+    ids: Ints, clock: Ints, shape: Ints, visits: npt.NDArray[np.int32]
+) -> tuple[Ints, Ints, int, int]:
     stripe, _, _, _, num_envs = shape
     head, oldest, _ = clock
     slots = np.empty(len(ids), np.int64)
+    found = np.zeros(len(ids), np.int64)  # the kind of number that looks powers up fastest
     stale = 0
     wrong = -1
-    slot, runs_to, before = STALE, 0, 0  # slots up to `runs_to` follow those of the ids before
-    for i in range(len(ids)):
-        if ids[i] == before + num_envs and STALE < slot < runs_to:  # the next step of a window
-            slot += 1
+    i = 0
+    while i < len(ids):
+        step_id = ids[i]
+        t, env = divmod(step_id, num_envs)
+        if oldest[env] <= t < head[env]:
+            slot = env * stripe + t % stripe
+            # The steps that follow in a window follow in the slots too, up to the end of either.
+            until = min(len(ids), i + min(head[env] - t, (env + 1) * stripe - slot))
+            while i < until and ids[np.uintp(i)] == step_id:
+                slots[np.uintp(i)] = slot
+                found[np.uintp(i)] = visits[np.uintp(slot)]
+                step_id += num_envs
+                slot += 1
+                i += 1
         else:
-            t, env = divmod(ids[i], num_envs)
-            slot = STALE
-            if t < 0 or t >= head[env]:
-                wrong = i
-            elif t < oldest[env]:
+            slots[i] = STALE
+            if 0 <= t < head[env]:
                 stale += 1
             else:
-                slot = env * stripe + t % stripe
-                runs_to = min((env + 1) * stripe - 1, slot + head[env] - 1 - t)
-        before = ids[i]
-        slots[i] = slot
-    return slots, stale, wrong
+                wrong = i
+            i += 1
+    return slots, found, stale, wrong
 
 
 @compiled

@@ -88,7 +88,7 @@ def test_forward_windows_begin_before_the_drawn_step_and_end_with_the_episode():
     buffer = ReplayBuffer(100, 5, window="first", cross_episodes=False, rule=Uniform())
     fill(buffer, 12, episode=12)
     drawable = np.flatnonzero(buffer.priorities(np.arange(12)) > 0)
-    slots, _, _ = buffer.windows.find(np.arange(12))
+    slots, _, _, _ = buffer.windows.find(np.arange(12), buffer.sampler.visits)
     assert drawable.tolist() == list(range(1, 12))
     _, starts, _ = buffer.windows.around(slots[1:], 5)
     assert starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]
@@ -375,8 +375,9 @@ def test_wrong_calls_are_named():
         buffer.update(ids, {"td": np.zeros((10, 1))})
     with pytest.raises(ValueError, match=r"shape of the ids \[10, 1\], got \[10\]"):
         buffer.update(ids, {"model": np.zeros(10)})
-    with pytest.raises(ValueError, match="id 10 was never given out"):
-        buffer.update([10], {"model": [1.0]})
+    for wrong in ([10], [8, 9, 10]):
+        with pytest.raises(ValueError, match="id 10 was never given out"):
+            buffer.update(wrong, {"model": np.ones(len(wrong))})
     with pytest.raises(TypeError, match="ids are integers, got float64"):
         buffer.update([1.9], {"model": [1.0]})
     with pytest.raises(ValueError, match="env must be from 0 to 0, got 1"):

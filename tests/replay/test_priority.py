@@ -15,7 +15,7 @@ from curious_replay.replay import (
     TemporalDifference,
     Uniform,
 )
-from curious_replay.replay.powers import power
+from curious_replay.replay.powers import scaled_power
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_priorities.json").read_text())["cases"]
 
@@ -134,4 +134,14 @@ def test_the_formula_fits_on_one_screen():
 @pytest.mark.parametrize("top", [0, 4095, 4096, 100_000])
 def test_powers_are_looked_up_or_computed_alike(beta, top):
     visits = np.array([0, 1, 2, 17, top], np.int32)
-    np.testing.assert_allclose(power(beta, visits), beta ** visits.astype(float), rtol=1e-14)
+    expected = 1e4 * beta ** visits.astype(float)
+    np.testing.assert_allclose(scaled_power(1e4, beta, visits), expected, rtol=1e-14)
+
+
+def test_powers_below_the_smallest_normal_number_are_0():
+    """Sums with such numbers take several times as long."""
+    powers = scaled_power(1.0, 0.7, np.arange(5000))
+    expected = 0.7 ** np.arange(5000.0)
+    normal = expected >= np.finfo(float).tiny
+    np.testing.assert_allclose(powers[normal], expected[normal], rtol=1e-14)
+    assert 1900 < normal.sum() < 2100 and not powers[~normal].any()

@@ -325,25 +325,58 @@ def test_changed_or_newer_manifests_are_refused(tmp_path):
     assert (tmp_path / "save-000001").exists()
 
 
+# Starts a process that does little but save for each line it reads. What takes longest, to import
+# and to load compiled code, is done once.
 SAVER = """
-import sys
+import os, sys
 sys.path.insert(0, sys.argv[3])
 import numpy as np
 from streams import fill
 from curious_replay.replay import ReplayBuffer
 folder, place = sys.argv[1], sys.argv[2] or None
-try:
-    buffer = ReplayBuffer.load(folder)
-except ValueError:
-    buffer = ReplayBuffer(3000, 4, num_envs=2, directory=place)
-time = int(buffer.windows.head[0])
-while True:
+
+def fill_and_update(buffer, time):
     ids = fill(buffer, 40, start=time, size=(500,))
     buffer.update(ids, {"model": ids.astype(float)})
-    time += 40
-    buffer.save(folder)
-    print(time, flush=True)
+
+def save_for_ever():
+    try:
+        buffer = ReplayBuffer.load(folder)
+    except ValueError:
+        buffer = ReplayBuffer(3000, 4, num_envs=2, directory=place)
+    time = int(buffer.windows.head[0])
+    while True:
+        fill_and_update(buffer, time)
+        time += 40
+        buffer.save(folder)
+        print("saved", time, flush=True)
+
+fill_and_update(ReplayBuffer(100, 4, num_envs=2), 0)
+for _ in sys.stdin:
+    process = os.fork()
+    if process == 0:
+        save_for_ever()
+    print("started", process, flush=True)
+    _, status = os.waitpid(process, 0)
+    print("ended", os.waitstatus_to_exitcode(status), flush=True)
 """
+
+
+def check_whole(save, saved):
+    """What is loaded is all of a save, of time `saved` or later."""
+    loaded = ReplayBuffer.load(save, directory=None)
+    head = int(loaded.windows.head[0])
+    assert head >= saved
+    assert head % 40 == 0  # all of a save or nothing of it
+    ids = loaded.ids()
+    assert len(ids) == 2 * min(head, 1500)
+    numbers = loaded.read(ids, "number")
+    assert (numbers == (ids // 2)[:, None]).all()
+    assert (loaded.visits(ids) == 1).all()
+    expected = 1e4 + (ids + 0.01) ** 0.7
+    drawable = loaded.priorities(ids) > 0
+    np.testing.assert_allclose(loaded.priorities(ids)[drawable], expected[drawable])
+    assert drawable.sum() == len(ids) - 2 * 3
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -352,29 +385,23 @@ def test_kills_during_save_leave_a_whole_buffer(mapped, tmp_path):
     chance = random.Random(int(mapped))
     save, frames = tmp_path / "save", tmp_path / "frames"
     arguments = [str(save), str(frames) if mapped else "", str(Path(__file__).parent)]
-    saved = killed_inside = 0
-    for _ in range(25):
-        saver = subprocess.Popen(
-            [sys.executable, "-c", SAVER, *arguments], stdout=subprocess.PIPE, text=True
-        )
-        assert saver.stdout.readline()  # at least one more save, then a kill at any moment
-        time.sleep(chance.uniform(0.0, 0.15))
-        saver.send_signal(signal.SIGKILL)
-        rest = saver.communicate()[0].split()
-        saved = int(rest[-1]) if rest else saved
-        killed_inside += len(list(save.glob("save-*"))) > 1 or (save / "replay.json.new").exists()
-        loaded = ReplayBuffer.load(save, directory=None)
-        head = int(loaded.windows.head[0])
-        assert head >= saved
-        assert head % 40 == 0  # all of a save or nothing of it
-        ids = loaded.ids()
-        assert len(ids) == 2 * min(head, 1500)
-        numbers = loaded.read(ids, "number")
-        assert (numbers == (ids // 2)[:, None]).all()
-        assert (loaded.visits(ids) == 1).all()
-        expected = 1e4 + (ids + 0.01) ** 0.7
-        drawable = loaded.priorities(ids) > 0
-        np.testing.assert_allclose(loaded.priorities(ids)[drawable], expected[drawable])
-        assert drawable.sum() == len(ids) - 2 * 3
+    killed_inside = 0
+    with subprocess.Popen(
+        [sys.executable, "-c", SAVER, *arguments],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        said = (line.split() for line in server.stdout)
+        for _ in range(25):
+            print("start", file=server.stdin, flush=True)
+            words = dict([next(said), next(said)])  # in any order
+            assert words.keys() == {"started", "saved"}  # one more save, then a kill at any moment
+            time.sleep(chance.uniform(0.0, 0.15))
+            os.kill(int(words["started"]), signal.SIGKILL)
+            while "ended" not in words:
+                words.update([next(said)])
+            assert int(words["ended"]) == -signal.SIGKILL
+            left = (save / "replay.json.new").exists()
+            killed_inside += left or len(list(save.glob("save-*"))) > 1
+            check_whole(save, int(words["saved"]))
     assert killed_inside >= 5
     shutil.rmtree(tmp_path)

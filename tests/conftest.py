@@ -1,0 +1,15 @@
+import os
+
+import pytest
+
+# Tests run side by side, one in each process: more threads would only wait for each other. This
+# is set before torch is loaded, and passed on to the processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_waiting_for_the_disk():
+    """Files are synced in case the power fails, which no test lets happen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
