@@ -17,11 +17,12 @@ ARRAY = 7
 def sbatch(script):
     """Run the jobs of an array, one after the other, in the background."""
     text = Path(script).read_text()
-    (FOLDER / f"script-{len(list(FOLDER.glob('script-*')))}").write_text(text)
+    copy = FOLDER / f"script-{len(list(FOLDER.glob('script-*')))}"
+    copy.write_text(text)
     count = int(re.search(r"--array=0-(\d+)%", text)[1]) + 1
     print(f"Submitted batch job {ARRAY}", flush=True)
     subprocess.Popen(
-        [sys.executable, __file__, "serve", script, str(count)],
+        [sys.executable, __file__, "serve", str(copy), str(count)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -44,8 +45,8 @@ def serve(script, count):
 
 
 def srun(*arguments):
-    command = [a for a in arguments if not a.startswith("--")]
-    os.execvp(command[0], command)
+    begin = next(i for i, each in enumerate(arguments) if Path(each).name.startswith("python"))
+    os.execvp(arguments[begin], arguments[begin:])
 
 
 def sacct(*_):
@@ -58,10 +59,10 @@ def scancel(*_):
     pass
 
 
+COMMANDS = {"sbatch": sbatch, "serve": serve, "srun": srun, "sacct": sacct, "scancel": scancel}
+
 if __name__ == "__main__":
     name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
-    if name == "fake_slurm.py":
+    if arguments[0] == "serve":
         name, *arguments = arguments
-    {"sbatch": sbatch, "serve": serve, "srun": srun, "sacct": sacct, "scancel": scancel}[name](
-        *arguments
-    )
+    COMMANDS[name](*arguments)
