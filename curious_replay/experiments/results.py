@@ -3,7 +3,7 @@
 `results.json` holds all of it, so that tables can be made again without the runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 
 from curious_replay.analysis import stats
 from curious_replay.analysis.load import Run
-from curious_replay.experiments.experiment import Experiment, Key
+from curious_replay.experiments.experiment import MEDIAN, OVERALL, Experiment, Key, Measure
 from curious_replay.experiments.verdict import judge
 from curious_replay.report.tables import Cell, Table
 
 CellRuns = Mapping[Key, Sequence[Run]]
 """Complete runs by task and method."""
+SEVERAL = 5
+"""Tasks from which on their median says something."""
 
 
 @dataclass(frozen=True)
@@ -109,20 +111,47 @@ def results(
         rows = []
         for (task, method), runs in found.items():
             values = measure.values(runs) if runs else []
-            told = measure.paper.get((task, method))
-            rows.append(
-                Row(
-                    task,
-                    method,
-                    [run.seed for run in runs],
-                    [float(v) if np.isfinite(v) else None for v in values],
-                    "" if told is None else str(told),
-                )
-            )
+            rows.append(_row(measure, task, method, [run.seed for run in runs], values))
+        rows += _over_tasks(measure, rows)
         measured.append(MeasureResult(measure.name, measure.lower_is_better, rows))
-    first = {(row.task, row.method): row.numbers for row in measured[0].rows}
+    first = {
+        (row.task, row.method): row.numbers
+        for row in measured[0].rows
+        if row.task in experiment.tasks
+    }
     verdict = judge(experiment.claim, experiment.measures[0], first, scale)
     return Results(
         experiment.name, experiment.where, experiment.title, scale, verdict.word, verdict.sentence,
         measured, made,
     )  # fmt: skip
+
+
+def _row(
+    measure: Measure, task: str, method: str, seeds: Sequence[int], values: Sequence[float]
+) -> Row:
+    told = measure.paper.get((task, method))
+    kept = [float(value) if np.isfinite(value) else None for value in values]
+    return Row(task, method, [*seeds], kept, "" if told is None else str(told))
+
+
+def _over_tasks(measure: Measure, rows: Sequence[Row]) -> list[Row]:
+    """Each seed's mean over the tasks and, of several tasks, median, where it has all of them."""
+    tasks = {row.task for row in rows}
+    kinds: dict[str, Callable[[Sequence[float]], Any]] = {}
+    if len(tasks) > 1:
+        kinds[OVERALL] = np.mean
+    if len(tasks) >= SEVERAL:
+        kinds[MEDIAN] = np.median
+    made = []
+    for kind, together in kinds.items():
+        for method in dict.fromkeys(row.method for row in rows):
+            own = [row for row in rows if row.method == method]
+            if {row.task for row in own} != tasks or any(
+                len(row.seeds) != len(row.values) for row in own
+            ):
+                continue
+            by_seed = [dict(zip(row.seeds, row.numbers, strict=True)) for row in own]
+            seeds = sorted(set.intersection(*map(set, by_seed)))
+            values = [float(together([each[seed] for each in by_seed])) for seed in seeds]
+            made.append(_row(measure, kind, method, seeds, values))
+    return made

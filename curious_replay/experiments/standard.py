@@ -29,6 +29,8 @@ DEBUG: Settings = {
     "record.video_every": 0,
     "record.snapshot_every": 60,
 }
+UNWATCHED: Settings = {"eval.every": 0, "record.video_every": 0}
+"""Of toys: nothing is measured in evaluations and films, and they take time."""
 _RAYS: Settings = {"env.camera": "ray"}  # to open OpenGL takes longer than to draw so few pictures
 _TASK: Settings = {**_RAYS, "env.episode_frames": 40}
 DEBUG_WORLDS: Mapping[str, Settings] = {
@@ -66,6 +68,8 @@ def standard(choice: Choice, seed: int) -> Config:
         schedule = schedules.get(choice.env, schedules.get(choice.env.partition("/")[0]))
         if schedule is not None:
             settings["env.schedule"] = schedule
+    elif kind.startswith("toy/"):
+        settings = {**UNWATCHED}
     if kind == "assay":
         settings["record.probe_every"] = PROBES[scale]
     return changed(preset(choice, seed), settings)

@@ -31,7 +31,7 @@ class SweepTable:
     def __enter__(self) -> "SweepTable":
         if self._live is not None:
             self._live.start()
-        self._console.print(self._title, highlight=False)
+        self._console.print(self._title, highlight=False, soft_wrap=True)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,0 +1,46 @@
+"""Every table and figure of the paper from the command line to its page, at debug scale."""
+
+import json
+
+import pytest
+
+from curious_replay import cli
+from curious_replay.experiments.catalogue import experiments
+from curious_replay.experiments.experiment import jobs
+
+
+def test_every_experiment_runs_and_makes_its_report(tmp_path, capsys):
+    """One after the other, as they share runs."""
+    runs = tmp_path / "runs"
+    for name, experiment in experiments().items():
+        out = tmp_path / name
+        code = cli.main(["sweep", name, "--scale", "debug", "--runs", str(runs), "--out", str(out)])
+        said = capsys.readouterr().out
+        assert code == 0, said
+        found = json.loads((out / "results.json").read_text())
+        assert found["verdict"] in " ".join(said.split())
+        assert found["made"]["runs"] == found["made"]["wanted"] == len(jobs(experiment, "debug"))
+        page = (out / "report.html").read_text()
+        assert experiment.where in page
+        for measure in experiment.measures:
+            assert measure.name in page
+    names = {path.name for path in (runs / "debug").iterdir() if path.is_dir()}
+    assert names == {job.name for each in experiments().values() for job in jobs(each, "debug")}
+
+
+def test_experiments_are_listed_with_their_cost(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert cli.main(["experiments", "--scale", "debug", "--seeds", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, experiment in experiments().items():
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        found = jobs(experiment, "debug", 3)
+        assert line.split()[-2:] == [f"{len(found):,}", f"{sum(j.updates for j in found):,}"]
+    distinct = {job.name for each in experiments().values() for job in jobs(each, "debug", 3)}
+    assert f"All at debug scale: {len(distinct):,} runs" in " ".join(lines)
+
+
+def test_unknown_scale_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["experiments", "--scale", "huge"])
+    assert "huge" in capsys.readouterr().err

@@ -1,0 +1,83 @@
+"""From runs to tables, and back from results.json."""
+
+import json
+
+import numpy as np
+
+from curious_replay.analysis.load import Run
+from curious_replay.experiments.experiment import (
+    MEDIAN,
+    OVERALL,
+    Claim,
+    Experiment,
+    Measure,
+    Method,
+    Reported,
+    each,
+)
+from curious_replay.experiments.results import Results, results
+
+NUMBERS = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 100.0}
+
+
+def run(task, seed):
+    return Run(None, {"seed": seed, "choice": {"env": task}})
+
+
+def experiment(tasks):
+    of_run = each(lambda run: NUMBERS[run.setting("env")] * 10**run.seed)
+    return Experiment(
+        "x", "Table 0", "X", tuple(tasks), (Method("m", "agent", "replay"),),
+        (Measure("number", of_run, paper={(tasks[0], "m"): Reported(7, 0.5),
+                                          (OVERALL, "m"): Reported(8)} if len(tasks) > 1 else {}),),
+        Claim("m is m", [("m", "m")]), seeds=2,
+    )  # fmt: skip
+
+
+def made(tasks, seeds=(0, 1)):
+    found = {(task, "m"): [run(task, seed) for seed in seeds] for task in tasks}
+    return results(experiment(tasks), "mini", found, {"command": "c"})
+
+
+def rows(result):
+    return {row.task: row for row in result.measures[0].rows}
+
+
+def test_every_run_has_its_number_beside_the_papers():
+    found = rows(made("ab"))
+    assert found["a"].seeds == [0, 1]
+    assert found["a"].values == [1.0, 10.0]
+    assert (found["a"].paper, found["b"].paper) == ("7 ± 0.5", "")
+
+
+def test_tasks_are_averaged_seed_by_seed():
+    found = rows(made("abcde"))
+    assert found[OVERALL].values == [22.0, 220.0]
+    assert found[OVERALL].paper == "8"
+    assert found[MEDIAN].values == [3.0, 30.0]
+    assert MEDIAN not in rows(made("ab"))
+    assert OVERALL not in rows(made("a"))
+
+
+def test_only_seeds_that_have_all_tasks_are_averaged():
+    found = {("a", "m"): [run("a", 0), run("a", 1)], ("b", "m"): [run("b", 1)]}
+    result = results(experiment("ab"), "mini", found, {})
+    assert rows(result)[OVERALL].seeds == [1]
+    assert rows(result)[OVERALL].values == [15.0]
+
+
+def test_json_gives_back_the_same_tables():
+    result = made("abcde")
+    again = Results.from_json(json.loads(json.dumps(result.to_json())))
+    assert again == result
+    assert [table.csv() for table in again.tables()] == [table.csv() for table in result.tables()]
+
+
+def test_no_result_is_none():
+    odd = Experiment(
+        "x", "Table 0", "X", ("a",), (Method("m", "agent", "replay"),),
+        (Measure("number", lambda runs: [np.nan for _ in runs]),), Claim("", [("m", "m")]), seeds=1,
+    )  # fmt: skip
+    result = results(odd, "mini", {("a", "m"): [run("a", 0)]}, {})
+    assert rows(result)["a"].values == [None]
+    assert "a,m,1,0,–" in result.tables()[0].csv()

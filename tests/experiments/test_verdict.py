@@ -1,0 +1,86 @@
+"""Claims are judged by what the runs show, whatever that is."""
+
+import numpy as np
+import pytest
+
+from curious_replay.experiments.experiment import Claim, Measure
+from curious_replay.experiments.verdict import judge
+
+RETURN = Measure("return", lambda runs: [])
+FRAMES = Measure("frames", lambda runs: [], lower_is_better=True, never=True)
+BETTER = Claim("New beats old", [("new", "old")])
+SIMILAR = Claim("New is as good as old", [("new", "old")], kind="similar")
+
+
+def word(claim, measure, new, old, task="a"):
+    return judge(claim, measure, {(task, "new"): new, (task, "old"): old}, "mini")
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        ([9, 10, 11], [1, 2, 3], "held"),
+        ([1, 2, 3], [9, 10, 11], "contradicted"),
+        ([1, 2, 9], [1, 2, 8], "not shown"),
+        ([9], [1], "not tested"),
+        ([], [], "not tested"),
+    ],
+)
+def test_better(new, old, expected):
+    assert word(BETTER, RETURN, new, old).word == expected
+
+
+def test_less_is_better_where_the_measure_says_so():
+    assert word(BETTER, FRAMES, [1, 2, 3], [9, 10, 11]).word == "held"
+    assert word(BETTER, FRAMES, [9, 10, 11], [1, 2, 3]).word == "contradicted"
+
+
+def test_a_run_that_never_got_there_is_worse_than_all_that_did():
+    """Left out, as a mean would, the runs of `old` would look faster."""
+    never = [np.nan] * 4
+    verdict = word(BETTER, FRAMES, [50, 60, 70, 80, 90], [*never, 40])
+    assert "P(better) = 0.80" in verdict.sentence
+    assert "40 (4 of 5 without)" in verdict.sentence
+    assert word(BETTER, FRAMES, [50, 60, 70, 80, 90], [*never, np.nan]).word == "held"
+
+
+def test_several_pairs_hold_in_part():
+    claim = Claim("New beats both", [("new", "old"), ("new", "other")])
+    values = {("a", "new"): [9, 10, 11], ("a", "old"): [1, 2, 3], ("a", "other"): [8, 10, 12]}
+    verdict = judge(claim, RETURN, values, "mini")
+    assert verdict.word == "held in part"
+    assert verdict.sentence.startswith(
+        "New beats both: held in part at mini scale (return). a: new"
+    )
+
+
+def test_many_tasks_are_counted():
+    values = {}
+    for number in range(6):
+        values[f"t{number}", "new"] = [9, 10, 11] if number < 4 else [1, 2, 3]
+        values[f"t{number}", "old"] = [4, 5, 6]
+    verdict = judge(BETTER, RETURN, values, "paper")
+    assert verdict.word == "held in part"
+    assert (
+        "Of 6 comparisons 4 went the way of the claim, 4 of them with p < 0.05; 2 went the other "
+        "way with p < 0.05."
+    ) in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        ([99, 100, 101], [99, 100, 101], "held"),
+        ([150, 151, 152], [99, 100, 101], "held"),  # better is no worse
+        ([49, 50, 51], [99, 100, 101], "contradicted"),
+        ([10, 100, 190], [20, 100, 180], "not shown"),  # too wide to tell
+        ([100], [100], "not tested"),
+    ],
+)
+def test_similar(new, old, expected):
+    assert word(SIMILAR, RETURN, new, old).word == expected
+
+
+def test_similar_of_frames():
+    assert word(SIMILAR, FRAMES, [150, 151, 152], [99, 100, 101]).word == "contradicted"
+    assert word(SIMILAR, FRAMES, [50, 51, 52], [99, 100, 101]).word == "held"
