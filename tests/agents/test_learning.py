@@ -19,6 +19,8 @@ from curious_replay.envs import make
 from curious_replay.replay import ReplayBuffer, Uniform
 from curious_replay.run import Choice, preset, train
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _one_thread():

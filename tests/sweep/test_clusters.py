@@ -11,6 +11,8 @@ import pytest
 from curious_replay import cli
 from curious_replay.sweep import launchers
 
+pytestmark = pytest.mark.slow
+
 LOSE_A_NODE = Path(__file__).with_name("lose_a_node.py")
 
 

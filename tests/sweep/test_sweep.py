@@ -17,6 +17,8 @@ from curious_replay.sweep.sweep import Sweep
 from curious_replay.sweep.task import Task, look
 from curious_replay.sweep.work import Ended
 
+pytestmark = pytest.mark.slow
+
 GRID = str(Path(__file__).with_name("small_grid.py"))
 NAMES = [
     f"toy-count-dreamerv3-{method}-seed={seed}"
