@@ -99,6 +99,16 @@ def test_no_token_sees_what_comes_after_it():
     assert (before[:, 6:] - after[:, 6:]).abs().amax(-1).min() > 0.01
 
 
+@pytest.mark.parametrize(("size", "std"), [("paper", 0.02), ("micro", 0.2)])
+def test_first_weights_are_as_large_as_the_size_says(size, std):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        made = TokenModel(SIZES[size], 4, 4)
+    for weight in (made.positions.weight, made.transformer.layers[0].dense.weight):
+        assert weight.std().item() == pytest.approx(std, rel=0.05)
+    assert not made.transformer.layers[0].dense.bias.any()
+
+
 def test_dropout_is_decided_by_the_generator():
     with torch.random.fork_rng():
         transformer = Transformer(1, 2, 8).requires_grad_(False)
