@@ -78,6 +78,9 @@ class IrisConfig:
     actor_after: int = 9000
     """Updates before actor and critic learn too."""
     tokenizer_lr: float = 1e-4
+    settled: float = 1.0
+    """Factor of the tokenizer's learning rate from when the world model learns too. Below 1, tokens
+    keep their meaning while it learns what they mean."""
     model_lr: float = 1e-4
     actor_critic_lr: float = 1e-4
     eps: float = 1e-8

@@ -281,6 +281,22 @@ def test_parts_begin_one_after_the_other():
         )
 
 
+def test_the_tokenizer_settles_when_the_world_model_begins():
+    moved = []
+    agent = make(settled=0.0, model_after=2, actor_after=9)
+    for _ in range(4):
+        moved.append("tokenizer" in changed_parts(agent, lambda: agent.update(batch_for(agent))))
+    assert moved == [True, True, False, False]
+    # The first step of Adam is as long as its learning rate.
+    steps = []
+    for settled in (1.0, 0.25):
+        agent = make(settled=settled, model_after=0, tokenizer_lr=1e-3)
+        before = agent.tokenizer.codebook.detach().clone()
+        agent.update(batch_for(agent))
+        steps.append((agent.tokenizer.codebook - before).abs().max().item())
+    assert steps == pytest.approx([1e-3, 0.25e-3], rel=0.01)
+
+
 def test_streams_are_as_long_as_the_settings_say():
     streams = make(frames=7, starts=5, burn_in=4).streams
     assert streams == {"frames": Stream(7, 1), "starts": Stream(5, 5)}
