@@ -255,7 +255,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
             "reconstruction": "squared",
             "commitment": 0.25 if toy else 1.0,
             "settled": 0.1 if toy else 1.0,
-            "model_after": 500 if toy else 500,
+            "model_after": 500,
             "actor_after": 700 if toy else 1250,
             "tokenizer_lr": 3e-3 if toy else 1e-3,
             "model_lr": 3e-3 if toy else 1e-3,
