@@ -127,7 +127,9 @@ class Run:
         step, session = self.speed["step"], self.speed["session"]
         same = session[1:] == session[:-1]
         steps = np.concatenate([step[:1], np.where(same, step[1:] - step[:-1], 0)])
-        return float(np.nansum(steps / self.speed["steps_per_second"]) / 3600)
+        speed = self.speed["steps_per_second"]
+        timed = speed > 0  # a run that was stopped before its first step has none
+        return float((steps[timed] / speed[timed]).sum() / 3600)
 
     @cached_property
     def changes(self) -> tuple[tuple[int, str], ...]:

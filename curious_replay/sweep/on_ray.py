@@ -4,13 +4,14 @@ Ray queues the tasks, and starts a task anew on another machine if the one it ra
 task then goes on from its last checkpoint.
 """
 
+import signal
 import socket
 
 import ray
 from ray.exceptions import RayError
 
 from curious_replay.sweep.task import Task
-from curious_replay.sweep.work import Ended, run_task
+from curious_replay.sweep.work import Ended, run_task, told
 
 LOST = 5
 """How often a task may lose its machine."""
@@ -28,7 +29,10 @@ class RayLauncher:
     def __enter__(self) -> "RayLauncher":
         self._ours = not ray.is_initialized()
         if self._ours:
+            before = signal.getsignal(signal.SIGTERM)
             self._connect()
+            # Ray ends the process at this signal; a sweep lets its runs save first.
+            signal.signal(signal.SIGTERM, before)
         # A worker serves one task only: each begins with a process as fresh as on one machine.
         self._run = ray.remote(
             num_cpus=self._threads, num_gpus=self._gpus, max_retries=LOST, max_calls=1
@@ -59,7 +63,7 @@ class RayLauncher:
             try:
                 found.append(Ended(name, ray.get(reference)))
             except RayError as error:  # its machines were lost too often, or it ran out of memory
-                found.append(Ended(name, 1, str(error).strip().splitlines()[0]))
+                found.append(Ended(name, 1, told(error)))
         return found
 
     def stop(self) -> None:

@@ -11,7 +11,7 @@ from submitit.helpers import DelayedSubmission
 
 from curious_replay.sweep.launchers import SlurmOptions
 from curious_replay.sweep.task import Task
-from curious_replay.sweep.work import Ended, run_task
+from curious_replay.sweep.work import Ended, run_task, told
 
 
 class _Resumable:
@@ -56,8 +56,7 @@ class SlurmLauncher:
             try:
                 found.append(Ended(name, job.result()))
             except Exception as error:  # whatever submitit makes of a job that died
-                said = str(error).strip().splitlines()
-                found.append(Ended(name, 1, said[-1] if said else type(error).__name__))
+                found.append(Ended(name, 1, told(error)))
         return found
 
     def stop(self) -> None:

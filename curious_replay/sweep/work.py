@@ -42,6 +42,12 @@ class Launcher(Protocol):
         """Let all that run save and stop, forget the others, and return when that is done."""
 
 
+def told(error: Exception) -> str:
+    """An error in one line: the last one, which says most where it quotes another machine."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+
+
 def run_task(task: Task) -> int:
     """Train as the task says, or go on where it was saved; returns the code of `Ended`.
 

@@ -212,3 +212,27 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     assert stored.newest(run).step == 9
     (folder / "checkpoints" / "000001-step-9" / "state.json").write_text(json.dumps({}))
     assert stored.newest(run) is None
+
+
+def test_hours_are_those_of_all_sessions(tmp_path):
+    folder = write_run(tmp_path / "a")
+    lines = [
+        {**counters(3600), "session": 1, "steps_per_second": 1.0},
+        {**counters(7200), "session": 1, "steps_per_second": 2.0},
+        {**counters(5400), "session": 2, "steps_per_second": 0.0},  # resumed, and stopped at once
+        {**counters(5400), "session": 3, "steps_per_second": "NaN"},
+        {**counters(9000), "session": 3, "steps_per_second": 1.0},
+    ]
+    assert load.load_run(folder).hours == 0
+    (folder / "speed.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert load.load_run(folder).hours == pytest.approx(1 + 0.5 + 1)
+
+
+def test_complete_is_what_was_saved_after_all_steps(tmp_path):
+    folder = write_run(tmp_path / "a", metrics=[counters(1000)], steps=1000)
+    assert load.load_run(folder).finished
+    assert not load.load_run(folder).complete
+    (folder / "checkpoints" / "000001-step-999").mkdir(parents=True)
+    assert not load.load_run(folder).complete
+    (folder / "checkpoints" / "000002-step-1000").mkdir()
+    assert load.load_run(folder).complete

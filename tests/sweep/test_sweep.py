@@ -14,6 +14,8 @@ import pytest
 from waiting import wait_for
 
 from curious_replay import cli
+from curious_replay.experiments import catalogue
+from curious_replay.experiments.experiment import jobs
 from curious_replay.sweep.sweep import Sweep
 from curious_replay.sweep.task import Task, look
 from curious_replay.sweep.work import Ended
@@ -21,11 +23,7 @@ from curious_replay.sweep.work import Ended
 pytestmark = pytest.mark.slow
 
 GRID = str(Path(__file__).with_name("small_grid.py"))
-NAMES = [
-    f"toy-count-dreamerv3-{method}-seed={seed}"
-    for seed in (0, 1)
-    for method in ("uniform", "curious-replay.alpha=0.5")
-]
+NAMES = [job.name for job in jobs(catalogue.find(GRID), "debug", 2)]
 
 
 def test_a_sweep_leaves_runs_results_and_a_page(undisturbed, results):
