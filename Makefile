@@ -2,13 +2,18 @@
 PYTHON ?= python3
 RUN := .venv/bin/
 
-.PHONY: demo test lint format types bench docs wheel clean
+.PHONY: demo test test-slow lint format types bench docs wheel clean
 
 demo: .venv/ready
 	$(RUN)curious demo
 
+# Without what takes tens of seconds a test: that is `make test-slow`.
 test: .venv/ready
-	$(RUN)pytest --numprocesses auto --dist worksteal
+	$(RUN)pytest --numprocesses auto --dist worksteal -m "not slow"
+
+# Whole agents that learn, dozens of kills, sweeps on clusters.
+test-slow: .venv/ready
+	$(RUN)pytest --numprocesses auto --dist worksteal -m slow
 
 lint: .venv/ready
 	$(RUN)ruff check .

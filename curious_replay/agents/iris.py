@@ -110,6 +110,8 @@ class Iris(Agent):
 
     def learn_to_see(self, pictures: Tensor) -> Metrics:
         """Let the tokenizer rebuild pictures [N, H, W, 3]."""
+        settled = self.config.settled if self.updates >= self.config.model_after else 1.0
+        self.optimisers["tokenizer_adam"].lr = self.config.tokenizer_lr * settled
         seen = self.tokenizer(pictures)
         codebook, commitment = codebook_losses(seen.codes, seen.quantised)
         wrong = pictures - seen.picture

@@ -26,6 +26,9 @@ class Size:
     """Of the actor's and critic's memory."""
     eye: tuple[int, int, int, int] = (32, 32, 64, 64)
     """Channels of the convolutions before it."""
+    initial: float = 0.02
+    """Standard deviation of the transformer's first weights. Narrow layers need larger ones: with
+    weights this small they look everywhere alike, and take long to learn where to look."""
 
 
 SIZES = {
@@ -35,7 +38,17 @@ SIZES = {
         16, 8, 1, codes=64, code=32, layers=2, heads=4, width=64, units=128, eye=(16, 16, 32, 32)
     ),
     "micro": Size(
-        8, 4, 1, codes=16, code=16, layers=2, heads=4, width=64, units=64, eye=(8, 16, 16, 32)
+        16,
+        8,
+        0,
+        codes=8,
+        code=16,
+        layers=2,
+        heads=4,
+        width=64,
+        units=64,
+        eye=(8, 16, 16, 32),
+        initial=0.2,
     ),
     "debug": Size(4, 2, 1, codes=8, code=4, layers=2, heads=2, width=8, units=8, eye=(4, 4, 4, 4)),
 }
@@ -65,6 +78,9 @@ class IrisConfig:
     actor_after: int = 9000
     """Updates before actor and critic learn too."""
     tokenizer_lr: float = 1e-4
+    settled: float = 1.0
+    """Factor of the tokenizer's learning rate from when the world model learns too. Below 1, tokens
+    keep their meaning while it learns what they mean."""
     model_lr: float = 1e-4
     actor_critic_lr: float = 1e-4
     eps: float = 1e-8

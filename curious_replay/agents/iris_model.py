@@ -56,7 +56,7 @@ class TokenModel(nn.Module):
         self.token_head = _head(width, size.codes)
         self.reward_head = _head(width, REWARDS)
         self.end_head = _head(width, ENDS)
-        initialise(self)
+        initialise(self, size.initial)
 
     @property
     def linear_weights(self) -> set[str]:

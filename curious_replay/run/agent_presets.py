@@ -247,22 +247,24 @@ def _iris(kind: str, choice: Choice) -> Changes:
         toy = kind.startswith("toy/")
         agent: dict[str, Any] = {
             "size": "micro" if toy else "nano",
-            "context": 8 if toy else 10,  # the steps of a window
+            "context": 4 if toy else 10,  # the steps of a window
             "frames": 16 if toy else 32,
             "starts": 16,
             "burn_in": 1 if toy else 5,
             "imagination": 6 if toy else 10,
             "reconstruction": "squared",
-            "model_after": 450 if toy else 500,
-            "actor_after": 600 if toy else 1250,
-            "tokenizer_lr": 2e-3 if toy else 1e-3,
-            "model_lr": 2e-3 if toy else 1e-3,
+            "commitment": 0.25 if toy else 1.0,
+            "settled": 0.1 if toy else 1.0,
+            "model_after": 500,
+            "actor_after": 700 if toy else 1250,
+            "tokenizer_lr": 3e-3 if toy else 1e-3,
+            "model_lr": 3e-3 if toy else 1e-3,
             "actor_critic_lr": 1e-3 if toy else 3e-4,
             "dropout": 0.0 if toy else 0.1,
             "discount": 0.95 if toy else 0.99,
             "entropy": 1e-2 if toy else 1e-3,
         }
-        windows, length, every = (8, 8, 2) if toy else (8, 10, 4)
+        windows, length, every = (24, 4, 2) if toy else (8, 10, 4)
         dreamer = _dreamer_v3(kind, choice)
         return {
             **dreamer,
@@ -274,6 +276,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
                 "batch_size": windows,
                 "batch_length": length,
             },
+            "record": {**dreamer["record"], "video_context": 1 if toy else 5},
         }
     agent = {
         "size": "debug",

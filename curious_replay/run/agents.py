@@ -146,6 +146,7 @@ IRIS_BOUNDS = {
     "model_after": (0, 10**9),
     "actor_after": (0, 10**9),
     "tokenizer_lr": POSITIVE,
+    "settled": SHARE,
     "model_lr": POSITIVE,
     "actor_critic_lr": POSITIVE,
     "eps": POSITIVE,

@@ -99,6 +99,16 @@ def test_no_token_sees_what_comes_after_it():
     assert (before[:, 6:] - after[:, 6:]).abs().amax(-1).min() > 0.01
 
 
+@pytest.mark.parametrize(("size", "std"), [("paper", 0.02), ("micro", 0.2)])
+def test_first_weights_are_as_large_as_the_size_says(size, std):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        made = TokenModel(SIZES[size], 4, 4)
+    for weight in (made.positions.weight, made.transformer.layers[0].dense.weight):
+        assert weight.std().item() == pytest.approx(std, rel=0.05)
+    assert not made.transformer.layers[0].dense.bias.any()
+
+
 def test_dropout_is_decided_by_the_generator():
     with torch.random.fork_rng():
         transformer = Transformer(1, 2, 8).requires_grad_(False)
@@ -269,6 +279,22 @@ def test_parts_begin_one_after_the_other():
         assert set(said[0].signals) == (
             {"model", "likelihood", "kl", "td"} if "model" in expected else set()
         )
+
+
+def test_the_tokenizer_settles_when_the_world_model_begins():
+    moved = []
+    agent = make(settled=0.0, model_after=2, actor_after=9)
+    for _ in range(4):
+        moved.append("tokenizer" in changed_parts(agent, lambda: agent.update(batch_for(agent))))
+    assert moved == [True, True, False, False]
+    # The first step of Adam is as long as its learning rate.
+    steps = []
+    for settled in (1.0, 0.25):
+        agent = make(settled=settled, model_after=0, tokenizer_lr=1e-3)
+        before = agent.tokenizer.codebook.detach().clone()
+        agent.update(batch_for(agent))
+        steps.append((agent.tokenizer.codebook - before).abs().max().item())
+    assert steps == pytest.approx([1e-3, 0.25e-3], rel=0.01)
 
 
 def test_streams_are_as_long_as_the_settings_say():

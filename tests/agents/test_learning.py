@@ -19,6 +19,8 @@ from curious_replay.envs import make
 from curious_replay.replay import ReplayBuffer, Uniform
 from curious_replay.run import Choice, preset, train
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _one_thread():
@@ -131,7 +133,9 @@ def test_prototypes_of_the_future_are_known_better_than_without_looking_or_movin
     assert losses["model/reward"] - 0.9189385 < 0.5 * 0.5 * np.tanh(test["reward"]).var()
 
 
-@pytest.mark.parametrize(("agent", "steps"), [("dreamerv3", 1200), ("dreamerpro", 1500)])
+@pytest.mark.parametrize(
+    ("agent", "steps"), [("dreamerv3", 1200), ("dreamerpro", 1500), ("iris", 1500)]
+)
 def test_a_pixel_task_is_solved(agent, steps, tmp_path):
     choice = Choice(env="toy/mirror", agent=agent, replay="uniform", scale="mini")
     config = preset(choice, seed=0)

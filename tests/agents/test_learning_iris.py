@@ -40,9 +40,9 @@ def test_world_model_beats_what_needs_no_learning(tmp_path):
         agent, buffer, settings.train.batch_size, settings.train.batch_length,
         skip_nonfinite=False, nonfinite_limit=1, folder=tmp_path, replayed=lambda ids: None,
     )  # fmt: skip
-    for update in range(800):
+    for update in range(700):
         learner.update()
-        if update == 749:
+        if update == 649:
             learner.averages.take()
     learner.close()
     losses = learner.averages.take()

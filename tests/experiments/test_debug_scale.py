@@ -9,6 +9,7 @@ from curious_replay.experiments.catalogue import experiments
 from curious_replay.experiments.experiment import jobs
 
 
+@pytest.mark.slow
 def test_every_experiment_runs_and_makes_its_report(tmp_path, capsys):
     """One after the other, as they share runs."""
     runs = tmp_path / "runs"

@@ -379,6 +379,7 @@ def check_whole(save, saved):
     assert drawable.sum() == len(ids) - 2 * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapped", [False, True])
 def test_kills_during_save_leave_a_whole_buffer(mapped, tmp_path):
     """Two times twenty-five kills at random moments of a process that does little but save."""

@@ -7,6 +7,10 @@ import signal
 import sys
 import time
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 KILLS = 20
 STEPS = 1000
 

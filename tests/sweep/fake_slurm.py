@@ -6,6 +6,7 @@ State lies in the folder $FAKE_SLURM: the submitted scripts, and a file for each
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,9 @@ def serve(script, count):
             "SLURM_NODEID": "0", "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
             "SLURM_JOB_NODELIST": "here",
         }  # fmt: skip
-        code = subprocess.run(["bash", script], env=env, check=False).returncode
-        state.write_text("FAILED" if code else "COMPLETED")
+        job = subprocess.Popen(["bash", script], env=env, start_new_session=True)
+        (FOLDER / f"pid-{ARRAY}_{index}").write_text(str(job.pid))
+        state.write_text("FAILED" if job.wait() else "COMPLETED")
 
 
 def srun(*arguments):
@@ -55,8 +57,10 @@ def sacct(*_):
         print(f"{path.name}|{path.read_text()}|here")
 
 
-def scancel(*_):
-    pass
+def scancel(job):
+    pid = FOLDER / f"pid-{job}"
+    if pid.exists():
+        os.killpg(int(pid.read_text()), signal.SIGTERM)
 
 
 COMMANDS = {"sbatch": sbatch, "serve": serve, "srun": srun, "sacct": sacct, "scancel": scancel}

@@ -2,14 +2,18 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from curious_replay import cli
 from curious_replay.sweep import launchers
+
+pytestmark = pytest.mark.slow
 
 LOSE_A_NODE = Path(__file__).with_name("lose_a_node.py")
 
@@ -65,6 +69,31 @@ def test_slurm_jobs_give_the_same_numbers(undisturbed, sweep_command, results, s
     for line in ("--partition=long", "--time=30", "--array=0-3%3", "--cpus-per-task=1"):
         assert f"#SBATCH {line}\n" in script.read_text()
     assert "#SBATCH --gpus-per-node=0\n" in script.read_text()
+
+
+@pytest.mark.parametrize("launcher", ["ray", "slurm"])
+def test_a_stopped_sweep_saves_its_runs(
+    launcher, undisturbed, sweep_command, results, slurm, tmp_path
+):
+    """Stopped on a cluster, it goes on anywhere."""
+    command = sweep_command(tmp_path, "--launcher", launcher, "--slurm.gpus", "0")
+    sweep = subprocess.Popen(
+        [sys.executable, "-m", "curious_replay.cli", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    runs = tmp_path / "runs" / "debug"
+    wait_for(lambda: any(runs.glob("*/checkpoints/*-step-*")))
+    sweep.terminate()
+    assert sweep.wait() == 128 + signal.SIGTERM
+    # Whatever had begun was saved at a step of its own, not only every 40 steps.
+    wait_for(lambda: any(step % 40 for step in saved_steps(runs)))
+    assert cli.main(sweep_command(tmp_path)) == 0
+    assert results(tmp_path) == results(undisturbed)
+
+
+def saved_steps(runs):
+    return [int(p.name.rpartition("-")[2]) for p in runs.glob("*/checkpoints/*-step-*")]
 
 
 @pytest.mark.parametrize(("launcher", "package"), [("ray", "ray"), ("slurm", "submitit")])

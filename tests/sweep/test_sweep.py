@@ -11,11 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from curious_replay import cli
 from curious_replay.sweep.sweep import Sweep
 from curious_replay.sweep.task import Task, look
 from curious_replay.sweep.work import Ended
+
+pytestmark = pytest.mark.slow
 
 GRID = str(Path(__file__).with_name("small_grid.py"))
 NAMES = [
@@ -96,13 +99,6 @@ def test_a_stopped_sweep_saves_and_goes_on(undisturbed, tmp_path, sweep_command,
     assert any("stopped by" not in log.read_text() for log in runs.glob("*.log"))
     assert cli.main(sweep_command(tmp_path)) == 0
     assert results(tmp_path) == results(undisturbed)
-
-
-def wait_for(true, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_broken_folders_are_set_aside_and_run_again(undisturbed, tmp_path, sweep_command, results):

@@ -37,6 +37,16 @@ class Optimiser:
         self.eps, self.raw_epsilon = eps, raw_epsilon
         self.adam = torch.optim.Adam(self.parameters.values(), lr=lr, eps=eps, fused=True)
 
+    @property
+    def lr(self) -> float:
+        """Learning rate of the next step."""
+        rate: float = self.adam.param_groups[0]["lr"]
+        return rate
+
+    @lr.setter
+    def lr(self, rate: float) -> None:
+        self.adam.param_groups[0]["lr"] = rate
+
     def step(self, loss: Tensor, *, keep_graph: bool = False) -> Tensor:
         """Reduce `loss`, a scalar. Returns the norm of its gradient before clipping.
 

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-INITIAL_STD = 0.02
-
 
 class Cache:
     """Keys and values of the tokens read so far, with room for `room` of them."""
@@ -118,11 +116,11 @@ def causal(new: int, read: int, device: torch.device) -> Tensor:
 
 
 @torch.no_grad()
-def initialise(module: nn.Module) -> None:
-    """Small normal weights for all dense layers and embeddings in `module`, biases 0."""
+def initialise(module: nn.Module, std: float) -> None:
+    """Normal weights for all dense layers and embeddings in `module`, biases 0."""
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
-            nn.init.normal_(part.weight, std=INITIAL_STD)
+            nn.init.normal_(part.weight, std=std)
         if isinstance(part, nn.Linear):
             nn.init.zeros_(part.bias)
 
