@@ -191,6 +191,7 @@ def test_a_file_that_enters_a_rule_is_a_command_that_knows_it(tmp_path):
     assert "--replay.cap" in run_example("own_rule.py", *line.split(), "--help", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_all_examples_in_one_sweep(tmp_path):
     """Its runs are processes of their own, which must know agent and environment too."""
     (tmp_path / "grid.py").write_text("""

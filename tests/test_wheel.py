@@ -92,6 +92,7 @@ def test_its_commands(home):
     assert "crafter-hyperparameters" in curious(home, "experiments")
 
 
+@pytest.mark.slow
 def test_the_demo_makes_its_page(home):
     curious(home, "demo", "--quick", "--seeds", "1", "--no-open")
     assert "<script" in (home / "out/demo.html").read_text()
