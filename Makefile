@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/
 
-.PHONY: demo test test-slow lint format types bench clean
+.PHONY: demo test test-slow lint format types bench docs wheel clean
 
 demo: .venv/ready
 	$(RUN)curious demo
@@ -32,10 +32,19 @@ bench: .venv/ready
 	$(RUN)python bench/envs.py --out out/bench
 	$(RUN)python bench/update.py --out out/bench
 
+# site/index.html, which can be read from the disk.
+docs: .venv/ready
+	$(RUN)mkdocs build --strict
+
+# Into dist/. What an earlier build has left would be packed again, also files that are gone.
+wheel: .venv/ready
+	rm -rf build
+	$(RUN)pip wheel --no-deps --no-build-isolation --wheel-dir dist .
+
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(RUN)pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch $@
 
 clean:
-	rm -rf .venv out
+	rm -rf .venv out site build dist

@@ -1,0 +1,109 @@
+"""Every command, option and import on a page is one that there is."""
+
+import ast
+import dataclasses
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import tyro
+
+from curious_replay import cli
+from curious_replay.run.agents import AGENTS
+from curious_replay.run.config import EvalConfig, RecordConfig, TrainConfig
+from curious_replay.run.env_config import FAMILIES
+from curious_replay.run.replay_config import REPLAYS
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+TEXTS = {path.name: path.read_text() for path in PAGES}
+OF_EXAMPLES = {"--replay.cap", "--agent.lr"}  # settings that examples add
+
+
+def commands():
+    """Command lines that pages show, on lines of their own or within a sentence."""
+    found = []
+    for page, text in TEXTS.items():
+        lines = re.findall(r"^ *((?:curious|make) .*)$", text, re.MULTILINE)
+        lines += [
+            line.replace("\n", " ") for line in re.findall(r"`((?:curious|make) [^`]+)`", text)
+        ]
+        found += [(page, shlex.split(line, comments=True)) for line in lines]
+    return sorted({(page, *words) for page, words in found})
+
+
+def options(settings, prefix):
+    """Names on the command line of all settings of a dataclass, also of those within it."""
+    for each in dataclasses.fields(settings):
+        name = f"{prefix}{each.name.replace('_', '-')}"
+        if dataclasses.is_dataclass(each.type):
+            yield f"--{name}"
+            yield from options(each.type, f"{name}.")
+        else:
+            yield f"--{name}"
+            yield f"--{prefix}no-{each.name.replace('_', '-')}"
+
+
+def all_options():
+    groups = {
+        "env": FAMILIES.values(),
+        "agent": [entry.config for entry in AGENTS.values()],
+        "replay": REPLAYS.values(),
+        "train": [TrainConfig],
+        "eval": [EvalConfig],
+        "record": [RecordConfig],
+    }
+    known = {o for group, kinds in groups.items() for k in kinds for o in options(k, f"{group}.")}
+    return known | OF_EXAMPLES
+
+
+class UnderstoodError(Exception):
+    """The command line was read without complaint; what would come next does not happen."""
+
+
+@pytest.fixture
+def only_read(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    real = tyro.cli
+
+    def read(*args, **kwargs):
+        real(*args, **kwargs)
+        raise UnderstoodError
+
+    monkeypatch.setattr(tyro, "cli", read)
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if c[1] == "curious"], ids=" ".join)
+def test_the_command_line_is_understood(command, only_read, capsys):
+    arguments = [given for word in command[2:] if (given := word.removesuffix("..."))]
+    assert arguments[0] in cli.COMMANDS
+    if arguments[1:] in ([], ["show"]):
+        return  # only its name, as in a sentence about it
+    with pytest.raises((UnderstoodError, SystemExit)) as ended:
+        cli.main(arguments)
+    assert getattr(ended.value, "code", 0) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if c[1] == "make"], ids=" ".join)
+def test_the_target_is_there(command):
+    assert re.search(rf"^{command[2]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_setting_that_a_page_names_is_an_option(page):
+    pattern = r"(--(?:env|agent|replay|train|eval|record)\.[a-z][\w.-]*\w)"
+    unknown = set(re.findall(pattern, TEXTS[page])) - all_options()
+    assert not unknown
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_what_python_on_a_page_imports_is_there(page):
+    for code in re.findall(r"^```python\n(.*?)^```", TEXTS[page], re.MULTILINE | re.DOTALL):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("curious_replay"):
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    if not hasattr(module, alias.name):
+                        importlib.import_module(f"{node.module}.{alias.name}")
