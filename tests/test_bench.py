@@ -52,6 +52,7 @@ def test_only_the_wanted_works_are_timed(tmp_path):
     assert results["buffer"]["curious"].keys() == {"add"}
 
 
+@pytest.mark.slow
 def test_update(tmp_path):
     quick = ["--sizes", "debug", "--rounds", 1, "--windows", 2, "--length", 4, "--steps", 300]
     peer = ["--sheeprl-python", sys.executable]

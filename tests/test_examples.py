@@ -25,6 +25,7 @@ def own_agent():
     torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 def test_curious_replay_learns_the_new_rule_sooner(own_agent):
     uniform, curious = (own_agent.run(rule, 1, 600, 400) for rule in (Uniform(), Curious()))
     learned = own_agent.updates_to_learn(curious)

@@ -30,6 +30,7 @@ def entropy(classes):
     return -(shares * np.log(shares)).sum()
 
 
+@pytest.mark.slow
 def test_world_model_beats_what_needs_no_learning(tmp_path):
     """Floors from the data: the mean picture, and how often each token, reward and end occurs."""
     buffer = random_walk(600, 8)

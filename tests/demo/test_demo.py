@@ -183,6 +183,7 @@ def test_seeds_without_time_are_left_out(monkeypatch, tmp_path):
         assert shown == list(range(1, len(begun) + 1))
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_finds(trial, tmp_path):
     shown = []
     found = trials.run_trials([3, 4], QUICK, tmp_path, shown.append, processes=2)

@@ -248,6 +248,7 @@ def settings(env, replay, **changes):
     return replace(config, **{n: replace(getattr(config, n), **c) for n, c in groups.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "replay", "changes"),
     [

@@ -235,6 +235,7 @@ def settings(agent, env, **changes):
     return replace(config, **{n: replace(getattr(config, n), **c) for n, c in groups.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "env", "changes"),
     [

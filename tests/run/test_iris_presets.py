@@ -188,6 +188,7 @@ def resumes_exactly(chosen, kill_at, folder, monkeypatch):
     assert lines(folder / "killed") == lines(folder / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", REPLAYS)
 def test_resumed_run_equals_one_never_stopped(rule, tmp_path, monkeypatch):
     """Saved at step 20, after two updates: before the world model learns."""
@@ -198,6 +199,7 @@ def test_resumed_run_equals_one_never_stopped(rule, tmp_path, monkeypatch):
     assert last["update"] > 7  # all parts have learned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env", "num_envs"), [("toy/two-rooms", 4), ("crafter", 1)])
 def test_resumed_in_the_middle_of_dreams(env, num_envs, tmp_path, monkeypatch):
     chosen = settings(env, num_envs=num_envs, length=15)
