@@ -21,7 +21,7 @@ from curious_replay.run.files import read_json
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 BEGIN, END = "<!-- results: written by results/publish.py -->", "<!-- end of results -->"
-FIGURES = ("headline", "contacts", "model-error", "returns")
+FIGURES = ("bars", "contacts", "model-error", "return")
 """Figures that are kept, by the end of their names."""
 
 

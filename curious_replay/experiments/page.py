@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from curious_replay.analysis import stats
 from curious_replay.analysis.load import Run, Runs, load_runs
 from curious_replay.experiments.experiment import Experiment, Job, Key
 from curious_replay.experiments.results import Results, results
+from curious_replay.report import headline, measures
 from curious_replay.report.page import report
-from curious_replay.report.parts import Section
+from curious_replay.report.parts import Figure, Section
 from curious_replay.run.files import write_json
 
 
@@ -36,6 +38,7 @@ def write(
         "experiment",
         verdicts=[result.verdict, *_missing(len(wanted), len(complete))],
         tables=result.tables(),
+        figures=_bars(experiment, result),
     )
     page = report(
         Runs(complete, found.broken),
@@ -48,6 +51,20 @@ def write(
     page.save(out / "report.html", out / "figures")
     write_json(out / "results.json", result.to_json())
     return result
+
+
+def _bars(experiment: Experiment, result: Results) -> list[Figure]:
+    """The first measure of an experiment on one task, as bars."""
+    rows = result.measures[0].rows
+    if len(experiment.tasks) > 1 or not any(len(stats.finite(row.numbers)) for row in rows):
+        return []
+    measure = measures.Measure(
+        result.measures[0].name,
+        {row.method: row.numbers for row in rows},
+        result.measures[0].lower_is_better,
+    )
+    tests = headline.tests(measure, experiment.claim.pairs[0][1])
+    return [headline.bars(f"{experiment.name}-bars", measure, tests)]
 
 
 def _missing(wanted: int, complete: int) -> list[str]:
