@@ -10,9 +10,10 @@ A preset is a table of what differs from the defaults, which are those of Dreame
 from dataclasses import replace
 from typing import Any
 
-from curious_replay.run.agent_presets import PRESETS, Changes
+from curious_replay.run.agent_presets import PRESETS
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.config import Choice, Config, EvalConfig, RecordConfig, TrainConfig
+from curious_replay.run.dreamer_v3_presets import Changes
 from curious_replay.run.env_config import FAMILIES, family
 from curious_replay.run.replay_config import REPLAYS
 
