@@ -55,8 +55,8 @@ def dreamer_v3(kind: str, choice: Choice) -> Changes:
         }
     if choice.scale == "mini" and kind == "control":
         # Thin bodies before a background that stays: until the background is learned, gradients are
-        # a hundred times larger than what bodies give. Clipped at the published norm they fill the
-        # memory of Adam, whose steps are then too small for a body to be seen.
+        # a hundred times larger than what bodies give. Clipped at the published norm they seem
+        # to fill Adam's memory: a body is seen far later than when clipped at 10.
         return {
             "agent": {
                 "size": "micro",
