@@ -3,88 +3,15 @@
 A table of what differs from the defaults, which are those of DreamerV3 on Crafter.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
 from curious_replay.agents.plan2explore_config import EnsembleConfig
 from curious_replay.run.config import Choice
+from curious_replay.run.dreamer_v3_presets import SIMULATED, Changes, dreamer_v3
 from curious_replay.run.replay_config import REPLAYS, AdversarialPart, Signal
-
-Changes = Mapping[str, Mapping[str, Any]]
-"""{group: {setting: value}}."""
-SIMULATED = ("assay", "background", "constrained", "control")
-"""Families with continuous actions."""
-
-
-def _dreamer_v3(kind: str, choice: Choice) -> Changes:
-    """Published: XL on Crafter, S on control tasks, 512 replayed steps a step on both."""
-    simulated = kind in SIMULATED
-    if choice.scale == "paper":
-        # The released replay knows one environment only, so the paper ran prioritised replay with
-        # one and uniform replay, on control tasks, with four.
-        several = simulated and choice.replay == "uniform"
-        return {
-            "env": {"num_envs": 4 if several else 1},
-            "agent": {"size": "XL" if kind == "crafter" else "S"},
-            "train": {"ratio": 512.0, "batch_size": 16, "batch_length": 64, "prefill": 1100},
-            "replay": {"capacity": 1_000_000},
-            "eval": {"every": 50_000, "episodes": 5},
-            "record": {"video_every": 50_000},
-        }
-    if choice.scale == "mini" and kind.startswith("toy/"):
-        # Small worlds and short episodes: quick steps, and an eye on the near future.
-        return {
-            "agent": {
-                "size": "micro",
-                "model_lr": 2e-3,
-                "actor_lr": 1e-3,
-                "critic_lr": 1e-3,
-                "entropy": 3e-3,
-                "imagination": 8,
-                "discount_horizon": 30.0,
-            },
-            "train": {
-                "ratio": 64.0,
-                "batch_size": 8,
-                "batch_length": 16,
-                "prefill": 200,
-                "log_every": 250,
-                "save_every": 2000,
-            },
-            "replay": {"capacity": 100_000},
-            "eval": {"every": 2000, "episodes": 3},
-            "record": {"video_every": 2000},
-        }
-    if choice.scale == "mini":
-        return {
-            "agent": {"size": "nano", "model_lr": 3e-4, "actor_lr": 1e-4, "critic_lr": 1e-4},
-            "train": {
-                "ratio": 64.0,
-                "batch_size": 8,
-                "batch_length": 32,
-                "prefill": 500,
-                "save_every": 5000,
-            },
-            "replay": {"capacity": 100_000},
-            "eval": {"every": 5000, "episodes": 3},
-            "record": {"video_every": 5000},
-        }
-    return {
-        "agent": {"size": "debug", "imagination": 3},
-        "train": {
-            "ratio": 8.0,
-            "batch_size": 2,
-            "batch_length": 8,
-            "prefill": 40,
-            "log_every": 50,
-            "save_every": 100,
-        },
-        "replay": {"capacity": 1000},
-        "eval": {"every": 100, "max_steps": 20},
-        "record": {"video_every": 100, "video_context": 3},
-    }
 
 
 def _dreamer_v2(kind: str, choice: Choice) -> Changes:
@@ -142,7 +69,7 @@ def _dreamer_v2(kind: str, choice: Choice) -> Changes:
             "record": {"video_every": 5000},
         }
     agent |= {"size": "debug-G" if simulated else "debug-D", "imagination": 3}
-    debug = _dreamer_v3(kind, choice)
+    debug = dreamer_v3(kind, choice)
     return {**debug, "agent": agent, "replay": {**debug["replay"], **replay}}
 
 
@@ -196,14 +123,14 @@ def _dreamer_pro(kind: str, choice: Choice) -> Changes:
     agent |= {"model_lr": 1e-3, "actor_lr": 1e-4, "critic_lr": 3e-4}
     like: Changes
     if choice.scale == "mini" and kind.startswith("toy/"):
-        like = _dreamer_v3(kind, choice)
+        like = dreamer_v3(kind, choice)
         agent |= {"prototypes": 64, "frozen_updates": 200, "shift": 1.0, "imagination": 8}
         agent |= {"discount": 0.97, "actor_lr": 3e-4, "critic_lr": 1e-3}
         replay["cross_episodes"] = True  # episodes may be shorter than a window
     elif choice.scale == "mini":
         like = _dreamer_v2(kind, choice)
     else:
-        like = _dreamer_v3(kind, choice)
+        like = dreamer_v3(kind, choice)
         agent |= {"size": "debug-G" if simulated else "debug-D", "imagination": 3}
         agent |= {"prototypes": 10, "prototype_size": 4, "frozen_updates": 5}
     return {
@@ -227,7 +154,7 @@ def _plan2explore(kind: str, choice: Choice) -> Changes:
 
 def _plan2explore_v3(kind: str, choice: Choice) -> Changes:
     """Not published with prioritised replay: DreamerV3's settings, on disagreement alone."""
-    changes = _dreamer_v3(kind, choice)
+    changes = dreamer_v3(kind, choice)
     return {**changes, "agent": {"dreamer": DreamerV3Config(**changes["agent"])}}
 
 
@@ -265,7 +192,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
             "entropy": 1e-2 if toy else 1e-3,
         }
         windows, length, every = (24, 4, 2) if toy else (8, 10, 4)
-        dreamer = _dreamer_v3(kind, choice)
+        dreamer = dreamer_v3(kind, choice)
         return {
             **dreamer,
             "agent": agent,
@@ -288,11 +215,11 @@ def _iris(kind: str, choice: Choice) -> Changes:
         "model_after": 3,
         "actor_after": 6,
     }
-    return {**_dreamer_v3(kind, choice), "agent": agent}
+    return {**dreamer_v3(kind, choice), "agent": agent}
 
 
 PRESETS: dict[str, Callable[[str, Choice], Changes]] = {
-    "dreamerv3": _dreamer_v3,
+    "dreamerv3": dreamer_v3,
     "dreamerv2": _dreamer_v2,
     "dreamerpro": _dreamer_pro,
     "plan2explore": _plan2explore,

@@ -10,9 +10,10 @@ A preset is a table of what differs from the defaults, which are those of Dreame
 from dataclasses import replace
 from typing import Any
 
-from curious_replay.run.agent_presets import PRESETS, Changes
+from curious_replay.run.agent_presets import PRESETS
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.config import Choice, Config, EvalConfig, RecordConfig, TrainConfig
+from curious_replay.run.dreamer_v3_presets import Changes
 from curious_replay.run.env_config import FAMILIES, family
 from curious_replay.run.replay_config import REPLAYS
 
@@ -46,6 +47,9 @@ def _environment(kind: str, scale: str) -> Changes:
         env["length"] = 200
     if kind == "toy/mirror" and scale != "paper":
         env |= {"room": 4, "length": 24}
+    if kind == "control" and scale == "mini":
+        # First policies soon fall or leave the picture: more beginnings, less of the rest.
+        env["episode_frames"] = 250
     frames = {
         "assay": 1_500_000,
         "background": 3_000_000,

@@ -108,6 +108,12 @@ def test_uniform_replay_ran_with_four_environments_on_control_tasks():
     assert {envs("control/walker_walk", replay) for replay in REPLAYS if replay != "uniform"} == {1}
 
 
+def test_control_tasks_begin_more_often_at_mini_scale_only():
+    name = "control/cartpole_balance"
+    frames = {scale: preset(Choice(env=name, scale=scale)).env.episode_frames for scale in SCALES}
+    assert frames == {"paper": None, "mini": 250, "debug": None}
+
+
 def test_rules_are_those_of_the_settings():
     expected = {
         "uniform": Uniform(),
