@@ -53,39 +53,19 @@ def dreamer_v3(kind: str, choice: Choice) -> Changes:
             "eval": {"every": 2000, "episodes": 3},
             "record": {"video_every": 2000},
         }
-    if choice.scale == "mini" and kind == "control":
-        # Thin bodies before a background that stays: until the background is learned, gradients are
-        # a hundred times larger than what bodies give. Clipped at the published norm they seem
-        # to fill Adam's memory: a body is seen far later than when clipped at 10.
-        return {
-            "agent": {
-                "size": "micro",
-                "model_lr": 1e-3,
-                "model_clip": 10.0,
-                "actor_lr": 1e-4,
-                "critic_lr": 1e-3,
-                "entropy": 1e-3,
-                "imagination": 10,
-                "discount_horizon": 50.0,  # about the time in which a pole falls
-            },
-            "train": {
-                "ratio": 64.0,
-                "batch_size": 8,
-                "batch_length": 16,
-                # An actor that learns in a model which sees no body yet leaves the picture, and
-                # what is stored from there on teaches the model little.
-                "prefill": 2500,
-                "pretrain": 1500,
-                "log_every": 250,
-                "save_every": 5000,
-            },
-            "replay": {"capacity": 100_000},
-            "eval": {"every": 2500, "episodes": 3},
-            "record": {"video_every": 2500},
-        }
     if choice.scale == "mini":
+        agent: dict[str, Any] = {
+            "size": "nano",
+            "model_lr": 3e-4,
+            "actor_lr": 1e-4,
+            "critic_lr": 1e-4,
+        }
+        if kind == "control":
+            # Thin bodies before a background that stays: clipped at the published norm, the first
+            # gradients are a hundred times the later ones, and a body is seen far later.
+            agent["model_clip"] = 10.0
         return {
-            "agent": {"size": "nano", "model_lr": 3e-4, "actor_lr": 1e-4, "critic_lr": 1e-4},
+            "agent": agent,
             "train": {
                 "ratio": 64.0,
                 "batch_size": 8,

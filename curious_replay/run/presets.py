@@ -47,9 +47,6 @@ def _environment(kind: str, scale: str) -> Changes:
         env["length"] = 200
     if kind == "toy/mirror" and scale != "paper":
         env |= {"room": 4, "length": 24}
-    if kind == "control" and scale == "mini":
-        # First policies soon fall or leave the picture: more beginnings, less of the rest.
-        env["episode_frames"] = 250
     frames = {
         "assay": 1_500_000,
         "background": 3_000_000,

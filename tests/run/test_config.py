@@ -108,10 +108,16 @@ def test_uniform_replay_ran_with_four_environments_on_control_tasks():
     assert {envs("control/walker_walk", replay) for replay in REPLAYS if replay != "uniform"} == {1}
 
 
-def test_control_tasks_begin_more_often_at_mini_scale_only():
-    name = "control/cartpole_balance"
-    frames = {scale: preset(Choice(env=name, scale=scale)).env.episode_frames for scale in SCALES}
-    assert frames == {"paper": None, "mini": 250, "debug": None}
+def test_gradients_are_clipped_sooner_on_control_tasks_at_mini_scale_only():
+    clips = {
+        (env, scale): preset(Choice(env=env, scale=scale)).agent.model_clip
+        for env in ("control/cartpole_balance", "crafter")
+        for scale in SCALES
+    }
+    assert [key for key, clip in clips.items() if clip != 1000.0] == [
+        ("control/cartpole_balance", "mini")
+    ]
+    assert clips["control/cartpole_balance", "mini"] == 10.0
 
 
 def test_rules_are_those_of_the_settings():
