@@ -13,6 +13,8 @@ from curious_replay.run.config import Choice
 from curious_replay.run.dreamer_v3_presets import SIMULATED, Changes, dreamer_v3
 from curious_replay.run.replay_config import REPLAYS, AdversarialPart, Signal
 
+__all__ = ["PRESETS", "Changes"]
+
 
 def _dreamer_v2(kind: str, choice: Choice) -> Changes:
     """Published: categorical on Crafter, Gaussian elsewhere, an update every 5 steps."""
