@@ -35,7 +35,17 @@ SIZES = {
     "paper": Size(64, 32, 2, codes=512, code=512, layers=10, heads=4, width=256, units=512),
     "small": Size(32, 16, 1, codes=256, code=128, layers=4, heads=4, width=128, units=256),
     "nano": Size(
-        16, 8, 1, codes=64, code=32, layers=2, heads=4, width=64, units=128, eye=(16, 16, 32, 32)
+        16,
+        8,
+        1,
+        codes=64,
+        code=32,
+        layers=2,
+        heads=4,
+        width=64,
+        units=128,
+        eye=(16, 16, 32, 32),
+        initial=0.1,
     ),
     "micro": Size(
         16,

@@ -99,7 +99,7 @@ def test_no_token_sees_what_comes_after_it():
     assert (before[:, 6:] - after[:, 6:]).abs().amax(-1).min() > 0.01
 
 
-@pytest.mark.parametrize(("size", "std"), [("paper", 0.02), ("micro", 0.2)])
+@pytest.mark.parametrize(("size", "std"), [("paper", 0.02), ("nano", 0.1), ("micro", 0.2)])
 def test_first_weights_are_as_large_as_the_size_says(size, std):
     with torch.random.fork_rng():
         torch.manual_seed(0)
