@@ -58,8 +58,9 @@ class SweepTable:
         """The table as it is now."""
         entries = sorted(self._sweep.entries.values(), key=lambda e: ORDER.index(e.status))
         table = Table(box=None, pad_edge=False)
-        for name in ("run", "state", "steps", "time left"):
-            table.add_column(name, justify="right" if name in ("steps", "time left") else "left")
+        table.add_column("run", overflow="fold")  # its seed is at the end: nothing is cut off
+        for name in ("state", "steps", "time left"):
+            table.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
         for entry in entries[:ROWS]:
             table.add_row(*self._row(entry))
         return Group(table, Text(self._counts(entries)))

@@ -85,3 +85,10 @@ def test_on_a_terminal_the_table_renews_itself(tmp_path):
         sweep.entries["a"].status = "complete"
     shown = out.getvalue()
     assert shown.index("10 of 2,000") < shown.index("2,000 of 2,000")
+
+
+def test_runs_with_long_names_can_be_told_apart(tmp_path):
+    names = [f"{'object-interaction-plan2explore-curious-' * 3}seed={seed}" for seed in (0, 1)]
+    table, _, _ = table_of([entry(tmp_path, name, "waiting") for name in names])
+    shown = "".join(line.split("  ")[0].strip() for line in printed(table))
+    assert all(name in shown for name in names)
