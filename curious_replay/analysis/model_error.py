@@ -112,7 +112,7 @@ def share_of_control(measured: Forgetting, control: Forgetting) -> float:
 def errors_of(
     run: Run, what: str = "mse_object", ahead: tuple[int, int] | None = None
 ) -> tuple[Array, Array]:
-    """Frames and errors of a run's probes, perhaps of some steps ahead (from, to) only."""
+    """Frames and errors [N] of a run's probes, perhaps of some steps ahead (from, to) only."""
     probes = run.probes
     if ahead is not None and probes.rows:
         probes = probes.where((probes["ahead"] >= ahead[0]) & (probes["ahead"] <= ahead[1]))
