@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
+from PIL import Image
 
 from curious_replay.analysis.chart import FAINT, INK, LINES, STYLE, color
 from curious_replay.demo.branches import RULES, Trial
@@ -18,6 +19,7 @@ from curious_replay.demo.verdict import MODELLED, left
 Array = np.ndarray
 PIXELS_PER_INCH = 100
 TESTS_PER_SECOND = 5.0
+COLORS = 128
 HOLD = 12
 """The last picture is shown for as long as so many others."""
 
@@ -37,7 +39,7 @@ def film(trials: Sequence[Trial], plan: Plan) -> Array:
         places = models.subplots(1 + len(RULES), len(trials), squeeze=False)
         models.subplots_adjust(0.9 / (0.9 + 0.95 * len(trials)), 0.03, 0.99, 0.89, 0.06, 0.06)
         images = _draw_pictures(places, trials, plan)
-        clock = chart.suptitle(" ", fontsize=12, fontweight="bold")
+        clock = chart.suptitle(" ", fontsize=11, fontweight="bold")
         shown = []
         for test in range(plan.updates // plan.test_every + 1):
             clock.set_text(f"{test * plan.test_every} updates since the ball appeared")
@@ -47,7 +49,15 @@ def film(trials: Sequence[Trial], plan: Plan) -> Array:
                 image.set_data(trial.branches[name].pictures[test])
             canvas.draw()
             shown.append(np.asarray(canvas.buffer_rgba())[..., :3].copy())
-    return np.stack([*shown, *[shown[-1]] * (HOLD - 1)])
+    return _with_few_colors(np.stack([*shown, *[shown[-1]] * (HOLD - 1)]))
+
+
+def _with_few_colors(pictures: Array) -> Array:
+    """The same, in colours that all pictures share: as a GIF a third of the size."""
+    palette = Image.fromarray(np.concatenate(pictures[::4])).quantize(COLORS)
+    none = Image.Dither.NONE
+    few = (Image.fromarray(each).quantize(palette=palette, dither=none) for each in pictures)
+    return np.stack([np.asarray(each.convert("RGB")) for each in few])
 
 
 def _known(trials: Sequence[Trial], plan: Plan, test: int) -> Iterator[tuple[Array, Array]]:
@@ -65,15 +75,15 @@ def _draw_axes(axes: Axes, trials: Sequence[Trial], plan: Plan) -> list[Line2D]:
     axes.set(xlim=(0, plan.updates), ylim=(0, 1.05 * highest))
     axes.set(xlabel="updates", ylabel="error on the ball's pixels")
     axes.axhline(MODELLED, color=FAINT, lw=0.8, ls=":")
-    axes.annotate("ball modelled", (plan.updates, MODELLED), (-2, 3), ha="right",
-                  textcoords="offset points", fontsize=9, color=INK)  # fmt: skip
+    axes.annotate("ball modelled", (0, MODELLED), (4, -3), va="top", textcoords="offset points",
+                  fontsize=9, color=INK)  # fmt: skip
     lines = []
     for name in RULES:
         lines += axes.plot([], [], color=color(name), linestyle=LINES.get(name, "-"), lw=2.6,
                            label=f"{name} replay (mean)")  # fmt: skip
         for _ in trials:
             lines += axes.plot([], [], color=color(name), alpha=0.4, lw=0.8)
-    axes.legend(loc="lower left", fontsize=9)
+    axes.legend(loc="lower left", fontsize=9, frameon=True, edgecolor="none", framealpha=0.8)
     return lines
 
 

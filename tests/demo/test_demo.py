@@ -209,7 +209,8 @@ def test_the_film_shows_predictions_and_errors_as_they_come():
     right = shown[0].shape[1] // 2
     for test in range(5):
         for name in pictures:
-            there = (shown[test][:, right:] == pictures[name][test][0, 0]).all(-1)
+            differs = shown[test][:, right:].astype(int) - pictures[name][test][0, 0]
+            there = np.abs(differs).max(-1) < 32  # half a shade: colours are few
             assert there.sum() > 2 * 50 * 50  # both seeds
     curve = [coloured(each[:240, 60:right], COLORS["curious"]) for each in shown[:5]]
     assert [end for _, end in curve] == sorted({end for _, end in curve})
