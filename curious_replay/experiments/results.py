@@ -68,9 +68,9 @@ class Results:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Results":
-        """Read back what `to_json` gave."""
-        check(values, _WANTED, "results")
+    def from_json(cls, values: Any, name: str = "results") -> "Results":
+        """Read back what `to_json` gave; `name` says in errors where it is from."""
+        check(values, _WANTED, name)
         measures = [
             MeasureResult(m["name"], m["lower_is_better"], [Row(**row) for row in m["rows"]])
             for m in values["measures"]
