@@ -194,22 +194,22 @@ def _array(data: bytes) -> npt.NDArray[Any]:
         raise ValueError(f"an array in it has {len(data) - start} bytes instead of {wanted}")
     order: Any = "F" if header[2] == b"True" else "C"
     found = np.ndarray(shape, dtype, bytearray(memoryview(data)[start:]), order=order)
-    check_bytes(found)
+    check_bytes(found, "an array in it")
     return found
 
 
-def check_bytes(array: npt.NDArray[Any]) -> None:
+def check_bytes(array: npt.NDArray[Any], name: str) -> None:
     """Refuse bytes that NumPy itself would never write, and relies on not to be there.
 
     A boolean is 0 or 1: others make it count wrongly, and then write beyond its memory. Text is
     made of characters: Python cannot show others.
     """
     if array.dtype.kind == "b" and np.any(array.view(np.uint8) > 1):
-        raise UnreadableError("an array in it has booleans that are neither true nor false")
+        raise UnreadableError(f"{name} has booleans that are neither true nor false")
     if array.dtype.kind == "U" and array.size:
         codes = array.reshape(-1).view(f"{array.dtype.str[0]}u4")
         if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))):
-            raise UnreadableError("text in it has numbers that are no characters")
+            raise UnreadableError(f"{name} has text of numbers that are no characters")
 
 
 def check_arrays(

@@ -131,12 +131,12 @@ def _read_rows(storage: Storage, saved: SavedChunk, path: Path, into: Chunk | No
                 rows = into.raw(position, saved.start, saved.stop)
                 file.readinto(rows)  # type: ignore[attr-defined]
                 crc = zlib.crc32(rows)
-                check_bytes(into.fields[position][saved.start : saved.stop])
+                check_bytes(into.fields[position][saved.start : saved.stop], str(path))
             else:
                 while left > 0 and (block := file.read(min(left, _BLOCK))):
                     crc = zlib.crc32(block, crc)
                     if field.dtype.kind == "b":
-                        check_bytes(np.frombuffer(block, np.bool_))
+                        check_bytes(np.frombuffer(block, np.bool_), str(path))
                     left -= len(block)
             if crc != saved.crc32[position]:
                 raise LoadError(f"{path} is damaged: the rows of {field.name!r} have changed")

@@ -118,14 +118,16 @@ def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
         for name in parts:
             if not np.all((state[name] >= 0) & (state[name] <= LARGEST)):
                 raise LoadError(f"{path} is damaged: priorities must be from 0 to {LARGEST}")
-        _check_chunks(content, head, oldest)
-    return state
+        _check_chunks(content, head, oldest, folder)
+    return {name: state[name] for name in wanted}
 
 
 def _check_content(content: Mapping[str, Any], path: Path) -> None:
     settings, random = content["settings"], content["random"]
     if not 1 <= settings["num_envs"] <= settings["capacity"]:
         raise UnreadableError(f"{path}: num_envs must be from 1 to capacity")
+    if not 1 <= len(content["minimum"]) <= 2:
+        raise UnreadableError(f"{path}: minimum must be one for each of 1 or 2 rules")
     if random["bit_generator"] != "PCG64":
         raise UnreadableError(f"{path}: random numbers must be those of PCG64")
     for number, most in (
@@ -158,7 +160,9 @@ def _check_content(content: Mapping[str, Any], path: Path) -> None:
         raise UnreadableError(f"{path}: {error}") from error
 
 
-def _check_chunks(content: Mapping[str, Any], head: Array, oldest: Array) -> None:
+def _check_chunks(
+    content: Mapping[str, Any], head: Array, oldest: Array, folder: Path
+) -> None:
     """Refuse chunks that are not exactly those of the stored steps."""
     rows = content["rows"] or 1
     wanted = {}
@@ -176,4 +180,4 @@ def _check_chunks(content: Mapping[str, Any], head: Array, oldest: Array) -> Non
     )
     found = [(chunk.env, chunk.number) for chunk in chunks]
     if not fit or sorted(found) != sorted(wanted) or (wanted and content["layout"] is None):
-        raise LoadError(f"{MANIFEST} is damaged: its chunks are not those of the stored steps")
+        raise LoadError(f"{folder} is damaged: its chunks are not those of the stored steps")

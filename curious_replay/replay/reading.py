@@ -119,7 +119,7 @@ class SavedBuffer:
                 raise LoadError(f"{path} is damaged: it has {size} bytes")
             offset = field_offset(self._layout, self._rows, position, chunk.start)
             rows = np.memmap(file, field.dtype, "r", offset, shape)
-            check_bytes(rows)
+            check_bytes(rows, str(path))
             return rows
 
     def _path(self, chunk: SavedChunk) -> Path:

@@ -89,6 +89,8 @@ def load(
         buffer = kind(rule=rule or rule_from_json(content["rule"]), **settings)
     except (ValueError, TypeError) as error:
         raise LoadError(f"{folder / MANIFEST} cannot be loaded: {error}") from error
+    if len(buffer.sampler.parts) != len(content["minimum"]):
+        raise LoadError(f"{folder / MANIFEST} is damaged: it is of another number of rules")
     _restore_state(buffer, content, state)
     _check_drawable(buffer, path / STATE)
     if content["layout"] is not None:

@@ -23,6 +23,7 @@ from curious_replay.replay.fields import Layout
 from curious_replay.replay.storage import chunk_name, field_offset
 from curious_replay.run import Choice, load_config, preset
 from curious_replay.run import checkpoint as checkpoints
+from curious_replay.run import record as run_record
 from curious_replay.run import snapshots as run_snapshots
 from curious_replay.run.changes import Changes
 from curious_replay.run.files import read_lines, to_json, write_json
@@ -176,19 +177,15 @@ def _read_all(table: Any) -> None:
 
 def _resume_record(folder: Path) -> None:
     position = read_json(folder / "position.json")
+    run_record.describe = dict  # which would ask git for the commit of the code
     Record.open(folder, position=position, tensorboard=False).close()
 
 
 def _write_snapshot(folder: Path) -> None:
-    buffer, changes = small_buffer(), Changes(2)
-    changes.see(["only", "only"]) if hasattr(changes, "see") else None
-    content = {
-        "ids": buffer.ids(), "visits": buffer.visits(buffer.ids()).astype(np.int32),
-        "priorities": buffer.priorities(buffer.ids())[None], "drawable": 10, "fraction": 0.0,
-        "totals": np.ones(1), "phase": np.zeros(len(buffer), np.int32), "num_envs": 2,
-        "phases": np.array(["only"]), "log_pos": buffer.read(buffer.ids(), "log_pos"),
-        "frame": 60, "step": 60, "update": 3, "stored": 40, "visits_total": 3,
-    }  # fmt: skip
+    changes = Changes(2)
+    changes.see(["only", "only"])
+    counters = {"frame": 60, "step": 60, "update": 3}
+    content = run_snapshots.take(small_buffer(), changes, counters, 1000)
     run_snapshots.write(folder, content)
 
 
@@ -249,7 +246,7 @@ TARGETS = {
     "config": Target(
         (
             _write_config(env="toy/two-rooms"),
-            _write_config(env="assay", agent="iris", replay="td-adversarial"),
+            _write_config(env="object-interaction", agent="iris", replay="td+adversarial"),
             _write_config(env="CartPole-v1", agent="dreamerv2", replay="count"),
         ),
         load_config, share=2,

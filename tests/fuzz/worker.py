@@ -74,6 +74,7 @@ class Case:
             make(self.folder)
             paths = sorted(path for path in self.folder.rglob("*") if path.is_file())
             self.variants.append({str(p.relative_to(self.folder)): p.read_bytes() for p in paths})
+            target.read(self.folder)  # must work, and compiles what is to be compiled
         self.whole: dict[str, bytes] | None = None
 
     def change(self, seed: int, number: int) -> None:
