@@ -155,7 +155,7 @@ def test_objects_are_not_unpickled(tmp_path):
 )
 def test_bytes_that_numpy_would_not_write(bad, tmp_path):
     np.savez(tmp_path / "a.npz", x=bad)
-    with pytest.raises(UnreadableError, match="neither true nor false|no characters"):
+    with pytest.raises(UnreadableError, match=r"neither true nor false|no characters"):
         read_arrays(tmp_path / "a.npz")
 
 

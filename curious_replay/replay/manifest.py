@@ -105,7 +105,7 @@ def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
             "ends": ("bool", (slots,)),
             "visits": ("int32", (slots,)),
             "drawable": ("bool", (slots,)),
-            **{name: ("float64", (slots,)) for name in parts},
+            **dict.fromkeys(parts, ("float64", (slots,))),
         }
         check_arrays(state, wanted, path)
         head, oldest, episode = state["clock"]
@@ -137,8 +137,11 @@ def _check_content(content: Mapping[str, Any], path: Path) -> None:
     ):  # fmt: skip
         if not 0 <= number < most:
             raise UnreadableError(f"{path}: {number} must be from 0 to {most - 1}")
-    if content["layout"] is None:
-        return
+    if content["layout"] is not None:
+        _check_layout(content, path)
+
+
+def _check_layout(content: Mapping[str, Any], path: Path) -> None:
     if content["rows"] is None or not 1 <= content["rows"] < _LATEST:
         raise UnreadableError(f"{path}: rows must be at least 1")
     shapes = {}
@@ -160,9 +163,7 @@ def _check_content(content: Mapping[str, Any], path: Path) -> None:
         raise UnreadableError(f"{path}: {error}") from error
 
 
-def _check_chunks(
-    content: Mapping[str, Any], head: Array, oldest: Array, folder: Path
-) -> None:
+def _check_chunks(content: Mapping[str, Any], head: Array, oldest: Array, folder: Path) -> None:
     """Refuse chunks that are not exactly those of the stored steps."""
     rows = content["rows"] or 1
     wanted = {}

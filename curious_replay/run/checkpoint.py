@@ -245,6 +245,6 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path / MANIFEST} has changed since it was written")
     if content.get("format") != FORMAT:
         raise CheckpointError(f"{path} has the format {content.get('format')!r}, not {FORMAT!r}")
-    files = dict.fromkeys(FILES, {"bytes": int, "crc32": int})
+    files = {name: {"bytes": int, "crc32": int} for name in FILES}
     check(content, {"format": str, "step": int, "files": files}, str(path / MANIFEST))
     return content

@@ -91,11 +91,8 @@ class RayLauncher:
 
 
 def _start_here() -> None:
-    """Start Ray on this machine, for this machine: no page, and no address of the network."""
-    ray.init(
-        address="local", log_to_driver=False, include_dashboard=False,
-        _node_ip_address="127.0.0.1",
-    )  # fmt: skip
+    """Start Ray on this machine, without its page, which others on the network could open."""
+    ray.init(address="local", log_to_driver=False, include_dashboard=False)
 
 
 def _answers(address: str) -> bool:

@@ -1,7 +1,5 @@
 """What is fuzzed: for each kind of file, how a valid one is made, and how it is read."""
 
-import json
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,27 +9,33 @@ import numpy as np
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from saves import (
+    only_checkpoint,
+    repair_checkpoint,
+    repair_replay,
+    save_checkpoint,
+    small_buffer,
+    use_buffer,
+)
+from whole_runs import repair_newest, resume, write_assay, write_report, write_trained
 
 from curious_replay.agents.blocks import perceptual
+from curious_replay.agents.blocks.weights import read_tensors
 from curious_replay.analysis import load, snapshots, stored
 from curious_replay.analysis.lines import read_table
 from curious_replay.envs.landscape import FolderBackgrounds
 from curious_replay.experiments.results import MeasureResult, Results, Row
-from curious_replay.replay import Curious, Mixture, ReplayBuffer, SavedBuffer, TemporalDifference
-from curious_replay.replay import manifest as replay_manifest
-from curious_replay.replay.fields import Layout
-from curious_replay.replay.storage import chunk_name, field_offset
+from curious_replay.replay import ReplayBuffer, SavedBuffer
 from curious_replay.run import Choice, load_config, preset
-from curious_replay.run import checkpoint as checkpoints
 from curious_replay.run import record as run_record
 from curious_replay.run import snapshots as run_snapshots
 from curious_replay.run.changes import Changes
+from curious_replay.run.checkpoint import Checkpoints
 from curious_replay.run.files import read_lines, to_json, write_json
 from curious_replay.run.record import Record
 from curious_replay.untrusted import read_json
 
 Read = Callable[[Path], Any]
-FLAGS = ("is_first", "is_last", "is_terminal")
 
 
 @dataclass(frozen=True)
@@ -50,57 +54,8 @@ class Target:
     """Part of all inputs, relative to the others: what reads slowly gets fewer."""
 
 
-def small_buffer(mixed: bool = False, window: Any = "last") -> ReplayBuffer:
-    """A full ring of two environments, with a few updates and episodes."""
-    rule = Mixture(Curious(), TemporalDifference(), 0.25) if mixed else Curious()
-    buffer = ReplayBuffer(40, 4, 2, rule, window, cross_episodes=not mixed, seed=3)
-    for t in range(30):
-        flags = {name: np.array([t % 7 == i, t % 9 == i]) for i, name in enumerate(FLAGS)}
-        image = np.full((2, 2, 2, 3), t, np.uint8)
-        buffer.add({**flags, "image": image, "log_pos": np.full((2, 3), t, np.float32)})
-    for _ in range(3):
-        batch = buffer.sample(2)
-        signals = {name: np.ones(batch.ids.shape) for name in ("model", "td")}
-        buffer.update(batch.ids, signals)
-    return buffer
-
-
-def use_buffer(buffer: ReplayBuffer) -> None:
-    """What a loop does next: wrong numbers in a buffer show here, as a crash perhaps."""
-    if buffer.ready:
-        batch = buffer.sample(4)
-        signals = {name: np.ones(batch.ids.shape) for name in ("model", "td", "kl")}
-        signals |= {name: np.ones(batch.ids.shape) for name in buffer.sampler.signals}
-        buffer.update(batch.ids, signals)
-    if buffer.storage is not None:
-        fields = buffer.storage.layout.fields
-        step = {f.name: np.zeros((buffer.num_envs, *f.shape), f.dtype) for f in fields}
-        if all("/" not in name for name in step):
-            buffer.add(step)
-    buffer.stats()
-
-
 def _save_buffer(folder: Path, **kind: Any) -> None:
     small_buffer(**kind).save(folder / "replay")
-
-
-def repair_replay(folder: Path) -> None:
-    """Checksums of chunks and manifest, as far as the manifest makes sense."""
-    path = folder / "replay" / replay_manifest.MANIFEST
-    whole = json.loads(path.read_text())
-    content = whole["content"]
-    try:
-        layout, rows = Layout.from_json(content["layout"]), content["rows"]
-        place = path.parent / replay_manifest.save_name(content["number"])
-        for chunk in content["chunks"]:
-            data = (place / chunk_name(chunk["env"], chunk["number"])).read_bytes()
-            for i, field in enumerate(layout.fields):
-                start = field_offset(layout, rows, i, chunk["start"])
-                size = field.nbytes * (chunk["stop"] - chunk["start"])
-                chunk["crc32"][i] = zlib.crc32(data[start : start + size])
-    finally:
-        whole["crc32"] = replay_manifest.checksum(content)
-        path.write_text(json.dumps(whole))
 
 
 def _read_saved_buffer(folder: Path) -> None:
@@ -111,36 +66,9 @@ def _read_saved_buffer(folder: Path) -> None:
         saved.rows(saved.fields[0], [0, len(saved) - 1])
 
 
-def _save_checkpoint(folder: Path) -> None:
-    state = {
-        "counters": {"frame": 60, "step": 60, "update": 3, "episode": 2},
-        "record": {"frame": 60, "line": 3, "bytes": {}},
-        "nested": {"tuple": (1, 2.5, None), "pairs": {1: "a"}, "scalar": np.float32(3)},
-        "arrays": [np.arange(5), np.ones((2, 3), bool), np.array(["a", "bc"])],
-    }
-    agent = {"layer.weight": torch.ones(3, 4), "layer.bias": torch.zeros(4)}
-    policy = {"generator": torch.zeros(16, dtype=torch.uint8)}
-    checkpoints.Checkpoints(folder / "checkpoints").save(60, state, agent, policy, small_buffer())
-
-
-def _only_checkpoint(folder: Path) -> Path:
-    return folder / "checkpoints" / "000001-step-60"
-
-
-def repair_checkpoint(folder: Path) -> None:
-    """Sizes and checksums in the manifest."""
-    place = _only_checkpoint(folder)
-    path = place / checkpoints.MANIFEST
-    content = json.loads(path.read_text())
-    for name in content["files"]:
-        content["files"][name] = checkpoints._measure(place / name)
-    content.pop("crc32")
-    path.write_text(json.dumps({**content, "crc32": checkpoints._checksum(content)}))
-
-
 def repair_stored(folder: Path) -> None:
     """The replay inside a checkpoint: analyses do not read the checkpoint's manifest."""
-    repair_replay(_only_checkpoint(folder))
+    repair_replay(only_checkpoint(folder))
 
 
 def write_run(folder: Path) -> None:
@@ -216,8 +144,11 @@ def _write_weights(name: str) -> Callable[[Path], None]:
 
 
 def _read_weights(name: str) -> Read:
-    cpu = torch.device("cpu")
-    return lambda folder: perceptual._read("--agent.vgg", str(folder / name), WANTED, cpu)
+    def read(folder: Path) -> None:
+        read_tensors(folder / name)  # as a checkpoint does; where weights are named, links are fine
+        perceptual._read("--agent.vgg", str(folder / name), WANTED, torch.device("cpu"))
+
+    return read
 
 
 def _write_results(folder: Path) -> None:
@@ -239,7 +170,7 @@ def _write_config(**choice: str) -> Callable[[Path], None]:
 
 
 REPLAYS = (
-    lambda folder: _save_buffer(folder),
+    _save_buffer,
     lambda folder: _save_buffer(folder, mixed=True, window="first"),
 )
 TARGETS = {
@@ -269,18 +200,22 @@ TARGETS = {
     ),
     "saved-buffer": Target(REPLAYS, _read_saved_buffer, repair_replay),
     "checkpoint": Target(
-        (_save_checkpoint,),
-        lambda folder: checkpoints.Checkpoints(folder / "checkpoints").read(_only_checkpoint(folder)),
+        (save_checkpoint,),
+        lambda folder: Checkpoints(folder / "checkpoints").read(only_checkpoint(folder)),
         repair_checkpoint,
     ),
     "stored": Target(
-        (_save_checkpoint,), lambda folder: stored.read(_only_checkpoint(folder)), repair_stored
+        (save_checkpoint,), lambda folder: stored.read(only_checkpoint(folder)), repair_stored
     ),
     "picture": Target(
         (_write_pictures,), lambda folder: FolderBackgrounds(folder, 8, ["a.png", "b.jpg"]).pool()
     ),
-    "safetensors": Target((_write_weights("a.safetensors"),), _read_weights("a.safetensors"), share=2),
+    "safetensors": Target(
+        (_write_weights("a.safetensors"),), _read_weights("a.safetensors"), share=2
+    ),
     "torch": Target((_write_weights("a.pth"),), _read_weights("a.pth"), share=0.2),
     "torch-old": Target((_write_weights("old.pth"),), _read_weights("old.pth"), share=0.2),
+    "report": Target((write_assay,), write_report, repair_stored, share=0.01),
+    "resume": Target((write_trained,), resume, repair_newest, writes=True, share=0.01),
     "results": Target((_write_results,), _read_results, share=0.5),
 }  # fmt: skip

@@ -51,8 +51,8 @@ class Watch:
             self.seen.append(f"ran code: {event} {details!r:.80}")
         elif event == "open" and isinstance(details[0], str | bytes | os.PathLike):
             path = os.fsdecode(details[0])
-            linked = os.path.islink(path) and not (details[2] or 0) & os.O_NOFOLLOW
-            inside = os.path.abspath(path).startswith(self.folder)
+            linked = Path(path).is_symlink() and not (details[2] or 0) & os.O_NOFOLLOW
+            inside = path.startswith(self.folder) and ".." not in path
             # Python's own modules may be loaded at any time.
             if linked or not (inside or "site-packages" in path or path.startswith(sys.prefix)
                               or path.startswith(sys.base_prefix) or path.startswith("/proc/")
@@ -89,12 +89,12 @@ class Case:
             self.whole = variant
         names = [name for name in variant if variant[name] or rng.random() < 0.1]
         name = rng.choice(names)
+        self.touched = [name]
         if rng.random() < 0.02:
             self._replace(self.folder / name, rng)
-        else:
-            other = variant[rng.choice(names)]
-            (self.folder / name).write_bytes(mutate(name, variant[name], rng, other))
-        self.touched = [name]
+            return
+        other = variant[rng.choice(names)]
+        (self.folder / name).write_bytes(mutate(name, variant[name], rng, other))
         if self.target.repair and rng.random() < 0.9:
             self.touched = [*variant]
             with contextlib.suppress(Exception):  # what cannot be repaired is tried as it is
