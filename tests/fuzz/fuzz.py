@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -126,7 +127,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder for fuzz.json: counts, and defects")
     options = parser.parse_args()
     shares = {name: TARGETS[name].share for name in options.target}
-    found, defects = {}, {}
+    found: dict[str, dict[str, int]] = {}
+    defects: dict[str, Any] = {}
     for name, share in shares.items():
         count = max(1, round(options.inputs * share / sum(shares.values())))
         start = _seconds()
@@ -138,20 +140,25 @@ def main() -> int:
             print(f"  input {each['input']}: {each['outcome']}\n{each['said']}", flush=True)
         if wrong:
             defects[name] = wrong
+        if options.out:
+            _write(options.out, found, defects)
     total = sum(each["inputs"] for each in found.values())
     print(f"{total} inputs, {'defects in ' + ', '.join(defects) if defects else 'no defect'}")
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        content = {
-            "command": " ".join(["python", *sys.argv]),
-            "commit": _commit(),
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "inputs": total,
-            "targets": found,
-            "defects": defects,
-        }
-        (options.out / "fuzz.json").write_text(json.dumps(content, indent=2) + "\n")
     return 1 if defects else 0
+
+
+def _write(folder: Path, found: dict[str, dict[str, int]], defects: dict[str, Any]) -> None:
+    """Keep what is known so far; hours may lie between two targets."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "command": " ".join(["python", *sys.argv]),
+        "commit": _commit(),
+        "until": datetime.now(UTC).isoformat(timespec="seconds"),
+        "inputs": sum(each["inputs"] for each in found.values()),
+        "targets": found,
+        "defects": defects,
+    }
+    (folder / "fuzz.json").write_text(json.dumps(content, indent=2) + "\n")
 
 
 def _seconds() -> float:
