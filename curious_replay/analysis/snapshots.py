@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,9 +95,10 @@ def read(path: Path) -> Snapshot | None:
         _check(arrays, path)
     except UnreadableError:
         return None
+    values: dict[str, Any] = {name: arrays[name].item() for name in NUMBERS}
+    values |= {name: arrays[name] for name in ARRAYS}
     return Snapshot(
-        **{name: arrays[name].item() for name in NUMBERS},
-        **{name: arrays[name] for name in ARRAYS},
+        **values,
         logs={name: array for name, array in arrays.items() if name.startswith("log_")},
     )
 
