@@ -15,7 +15,7 @@ test: .venv/ready
 test-slow: .venv/ready
 	$(RUN)pytest --numprocesses auto --dist worksteal -m slow
 
-# Changed files for every reader; INPUTS=1000000 takes about an hour.
+# Changed files for every reader; INPUTS=1000000 takes hours.
 INPUTS ?= 20000
 fuzz: .venv/ready
 	$(RUN)python tests/fuzz/fuzz.py --inputs $(INPUTS) --out out/fuzz
