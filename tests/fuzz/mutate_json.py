@@ -1,5 +1,6 @@
 """JSON that still is JSON, with values that nobody expected where they are."""
 
+import copy
 import json
 import math
 import random
@@ -24,16 +25,21 @@ STRANGE: list[Any] = [
 ]  # fmt: skip
 
 
+def _strange(rng: random.Random) -> Any:
+    """One of them, a copy: it may be changed in turn, and the list must stay as it is."""
+    return copy.deepcopy(rng.choice(STRANGE))
+
+
 def mutate_json(content: Any, rng: random.Random) -> bytes:
     """Text of the content after one to three changes; `content` itself is changed as well."""
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         places = list(_places(content))
         if not places:
-            content = rng.choice(STRANGE)
+            content = _strange(rng)
             continue
         _change(*rng.choice(places), rng, places)
     if rng.random() < 0.01:
-        content = rng.choice(STRANGE)
+        content = _strange(rng)
     return to_text(content)
 
 
@@ -95,7 +101,7 @@ def _change(inside: Any, key: Any, rng: random.Random, places: list[Any]) -> Non
     value = inside[key]
     match rng.randrange(10):
         case 0 | 1 | 2 | 3:
-            inside[key] = rng.choice(STRANGE)
+            inside[key] = _strange(rng)
         case 4 | 5 if isinstance(value, int | float):
             inside[key] = rng.choice([-value, value + 1, value - 1, value * 2, float(value), -1])
         case 6:
@@ -109,4 +115,4 @@ def _change(inside: Any, key: Any, rng: random.Random, places: list[Any]) -> Non
         case 9 if isinstance(inside, list):
             inside.extend(inside[:3])
         case _:
-            inside[key] = rng.choice(STRANGE)
+            inside[key] = _strange(rng)
