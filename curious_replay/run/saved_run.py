@@ -10,11 +10,11 @@ import torch
 from curious_replay.agents.interface import Agent
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.checkpoint import Checkpoints
-from curious_replay.run.config import Config, Device
+from curious_replay.run.config import Config, Device, load_config
 from curious_replay.run.encode import write_film
+from curious_replay.run.env_config import SimulatedConfig
 from curious_replay.run.environments import EnvFacts, look_at
 from curious_replay.run.evaluation import Episode, Evaluation
-from curious_replay.run.files import read_json
 from curious_replay.run.seeds import seed_of
 
 
@@ -30,17 +30,6 @@ class SavedRun:
     """The phase its environment was in."""
     step: int
     frame: int
-
-
-def load_config(folder: str | Path) -> Config:
-    """The settings of a run."""
-    path = Path(folder) / "config.json"
-    if not path.is_file():
-        raise ValueError(f"{folder} holds no run: it has no config.json")
-    try:
-        return Config.from_json(read_json(path))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def pick_device(name: str) -> str:
@@ -68,10 +57,11 @@ def load_agent(
     saved = Checkpoints(Path(folder) / "checkpoints").newest(note)
     facts = look_at(config.choice.env, config.env)
     agent = make_agent(config, facts)
-    agent.load_tensors(saved.agent)
-    counters = saved.state["counters"]
-    phase = saved.state["driver"]["shown"]["phases"][0]
-    return SavedRun(Path(folder), config, agent, facts, phase, saved.step, counters["frame"])
+    with saved.put_to_use():
+        agent.load_tensors(saved.agent)
+        frame = int(saved.state["counters"]["frame"])
+        phase = str(saved.state["driver"]["shown"]["phases"][0])
+    return SavedRun(Path(folder), config, agent, facts, phase, saved.step, frame)
 
 
 def evaluate(
@@ -80,9 +70,13 @@ def evaluate(
     *,
     seed: int = 0,
     phase: str | None = None,
+    episode_frames: int | None = None,
     video: str | Path | None = None,
 ) -> list[Episode]:
-    """Play episodes in a phase (by default that of the save); the first one may be filmed."""
+    """Play episodes in a phase (by default that of the save); the first one may be filmed.
+
+    `episode_frames`: how long they are, by default as long as those the agent was trained on.
+    """
     if episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {episodes}")
     if video is not None and Path(video).suffix != ".mp4":
@@ -91,7 +85,10 @@ def evaluate(
         raise ValueError(f"--video: {run.config.choice.env} shows no image")
     if phase is not None and run.facts.phases and phase not in run.facts.phases:
         raise ValueError(f"--phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
-    evaluation = Evaluation(run.agent, run.config, run.facts)
+    config = run.config
+    if episode_frames is not None:
+        config = _with_episodes_of(episode_frames, config)
+    evaluation = Evaluation(run.agent, config, run.facts)
     try:
         played = evaluation.run(
             episodes, seed=seed, phase=phase or run.phase, film=video is not None
@@ -104,3 +101,14 @@ def evaluate(
         Path(video).parent.mkdir(parents=True, exist_ok=True)
         write_film(film, Path(video).with_suffix(""), run.facts.fps)
     return played
+
+
+def _with_episodes_of(frames: int, config: Config) -> Config:
+    """The settings, with episodes of so many frames."""
+    if not isinstance(config.env, SimulatedConfig):
+        raise ValueError(f"--episode-frames: episodes of {config.choice.env} end by themselves")
+    if frames < 1:
+        raise ValueError(f"--episode-frames must be at least 1, got {frames}")
+    steps = -(-frames // config.env.frames_per_step)
+    limit = replace(config.eval, max_steps=max(config.eval.max_steps, steps))
+    return replace(config, env=replace(config.env, episode_frames=frames), eval=limit)
