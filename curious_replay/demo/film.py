@@ -54,7 +54,7 @@ def film(trials: Sequence[Trial], plan: Plan) -> Array:
 
 def _with_few_colors(pictures: Array) -> Array:
     """The same, in colours that all pictures share: as a GIF a third of the size."""
-    palette = Image.fromarray(np.concatenate(pictures[::4])).quantize(COLORS)
+    palette = Image.fromarray(np.concatenate(pictures[:, ::2, ::2])).quantize(COLORS)
     none = Image.Dither.NONE
     few = (Image.fromarray(each).quantize(palette=palette, dither=none) for each in pictures)
     return np.stack([np.asarray(each.convert("RGB")) for each in few])
