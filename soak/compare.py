@@ -11,9 +11,7 @@ from curious_replay.run.checkpoint import Checkpoints
 from curious_replay.run.files import UNFINISHED
 from curious_replay.run.record import REPEATABLE
 
-TEMPORARY = re.compile(
-    rf"({re.escape(UNFINISHED)}|{re.escape(UNFINISHED_CHECKPOINT)}|\.buffer-).*|.*\.new"
-)
+TEMPORARY = re.compile(rf"({re.escape(UNFINISHED)}|{re.escape(UNFINISHED_CHECKPOINT)}).*|.*\.new")
 BY_SESSION = re.compile(r"events/.*|speed\.jsonl|meta\.json|checkpoints/.*")
 """What has a file, or a line, for each start, or bears a number that grows with each save."""
 

@@ -45,6 +45,8 @@ class Soak:
         self.rng = random.Random(seed)
         self.counts = Counts(seed)
         self.began = time.monotonic()
+        self.victim: Victim | None = None
+        """The process that was started last."""
 
     def round(self, case: Case) -> None:
         """Run once undisturbed and once killed, and compare."""
@@ -92,7 +94,8 @@ class Soak:
     def _start(self, case: Case, folder: Path, aim: str | None = None, passes: int = 0) -> Victim:
         self.counts.starts += 1
         output, trace = self.work / f"{folder.name}.txt", self.work / "trace"
-        return Victim(case.arguments(folder), output, trace, aim, passes)
+        self.victim = Victim(case.arguments(folder), output, trace, aim, passes)
+        return self.victim
 
     def _expect(self, victim: Victim, case: Case, codes: set[int]) -> bool:
         """Wait for the end of a process, which must be one of these."""
@@ -143,6 +146,8 @@ def main() -> int:
         soak.counts.finished = True
     except KeyboardInterrupt:
         interrupted = True
+        if soak.victim is not None:
+            soak.victim.destroy()
     soak.note()
     print("\n" + soak.counts.plain())
     if interrupted:

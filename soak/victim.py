@@ -96,10 +96,14 @@ class Victim:
         """Wait for the end; returns the exit code, None if the process had to be killed."""
         self._process.join(PATIENCE)
         if self._process.is_alive():
-            os.kill(self._pid, signal.SIGKILL)
-            self._process.join()
+            self.destroy()
             return None
         return self._process.exitcode
+
+    def destroy(self) -> None:
+        """End the process at once, whatever it does."""
+        self._process.kill()
+        self._process.join()
 
     def terminate(self) -> None:
         """Ask the process to save and end."""
