@@ -27,7 +27,6 @@ ALWAYS = (
     "--eval.max-steps", "8", "--record.snapshot-every", "20",
 )  # fmt: skip
 STEPS = 80
-FOR_EVER = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,9 @@ class Case:
             "--replay.storage", self.storage,
         ]  # fmt: skip
 
-    def endless(self) -> "Case":
-        """The same, until it is stopped."""
-        return replace(self, steps=FOR_EVER)
+    def longer(self, steps: int) -> "Case":
+        """The same with more to do."""
+        return replace(self, steps=steps)
 
     def __str__(self) -> str:
         where = "processes" if self.processes else "one process"

@@ -8,8 +8,8 @@ import numpy as np
 
 from curious_replay.run.checkpoint import UNFINISHED as UNFINISHED_CHECKPOINT
 from curious_replay.run.checkpoint import Checkpoints
-from curious_replay.run.files import UNFINISHED
-from curious_replay.run.record import REPEATABLE
+from curious_replay.run.files import UNFINISHED, read_lines
+from curious_replay.run.record import METRICS, REPEATABLE
 
 TEMPORARY = re.compile(rf"({re.escape(UNFINISHED)}|{re.escape(UNFINISHED_CHECKPOINT)}).*|.*\.new")
 BY_SESSION = re.compile(r"events/.*|speed\.jsonl|meta\.json|checkpoints/.*")
@@ -19,6 +19,13 @@ BY_SESSION = re.compile(r"events/.*|speed\.jsonl|meta\.json|checkpoints/.*")
 def lines(folder: Path) -> int:
     """How many lines must be the same again."""
     return sum((folder / name).read_bytes().count(b"\n") for name in REPEATABLE)
+
+
+def step(folder: Path) -> int:
+    """The step of the last line of metrics; 0 if there is none yet."""
+    path = folder / METRICS
+    written = read_lines(path) if path.exists() else []
+    return int(written[-1]["step"]) if written else 0
 
 
 def after_kill(whole: Path, killed: Path) -> list[str]:

@@ -57,24 +57,24 @@ class Counts:
         """Keep what was found wrong."""
         self.wrong += [f"{case}: {each}" for each in what]
 
-    def life(self, case: Case, seconds: float, sizes: Sequence[Size]) -> None:
-        """Judge what a run took over its life.
+    def life(self, case: Case, seen: Sequence[tuple[int, Size]]) -> None:
+        """Judge what a run took over its life, as seen at some of its steps.
 
         Its first third is not counted. Of the others the least counts: what is needed for a moment
         only, to save for instance, is no growth.
         """
-        third = len(sizes) // 3
-        if not third:
-            self.complain(case, ["ended before its memory could be watched"])
+        middle = [size for step, size in seen if case.steps <= 3 * step < 2 * case.steps]
+        last = [size for step, size in seen if 2 * case.steps <= 3 * step]
+        if not (middle and last):
+            self.complain(case, ["was not seen often enough to judge its memory"])
             return
-        middle, last = sizes[third : 2 * third], sizes[2 * third :]
         memory = [min(size.memory for size in part) for part in (middle, last)]
         files = [min(size.files for size in part) for part in (middle, last)]
         self.lives.append(
             {
                 "agent": case.agent,
                 "environment": case.environment,
-                "seconds": round(seconds),
+                "steps": case.steps,
                 "memory": [round(each, 1) for each in memory],
                 "files": files,
             }
@@ -112,7 +112,7 @@ class Counts:
             rows: list[Row] = [_row(name, row) for name, row in sorted(names.items())]
             tables[f"By {kind}"] = ([kind, "runs compared", "kills"], rows)
         lives: list[Row] = [_life(each) for each in self.lives]
-        head = ["agent", "environment", "seconds", "MB, middle third", "MB, last third",
+        head = ["agent", "environment", "steps", "MB, middle third", "MB, last third",
                 "open files, middle", "open files, last"]  # fmt: skip
         return {**tables, "Memory and open files": (head, lives)}
 
@@ -150,4 +150,4 @@ def _row(name: str, row: Mapping[str, int]) -> Row:
 
 
 def _life(life: Mapping[str, Any]) -> Row:
-    return [life["agent"], life["environment"], life["seconds"], *life["memory"], *life["files"]]
+    return [life["agent"], life["environment"], life["steps"], *life["memory"], *life["files"]]

@@ -61,17 +61,19 @@ class Soak:
             self.counts.compared(case, compare.lines(whole))
         self._settle(case, wrong)
 
-    def watch(self, case: Case, seconds: float) -> None:
-        """Let a run live for so long, and look at its size."""
+    def watch(self, case: Case) -> None:
+        """Look at the size of a run until it is complete."""
         self._clear()
-        victim = self._start(case.endless(), self.work / "long")
-        sizes, end = [], time.monotonic() + seconds
-        while victim.alive() and time.monotonic() < end:
-            sizes.append(victim.size())
+        folder = self.work / "long"
+        victim = self._start(case, folder)
+        seen = []
+        while victim.alive():
+            size = victim.size()
+            if size is not None:
+                seen.append((compare.step(folder), size))
             time.sleep(1 / LOOKS_A_SECOND)
-        victim.terminate()
-        self._expect(victim, case, {128 + signal.SIGTERM})
-        self.counts.life(case, seconds, [size for size in sizes if size is not None])
+        if self._expect(victim, case, {0}):
+            self.counts.life(case, seen)
         self._settle(case, [])
 
     def _kill_on_the_way(self, case: Case, whole: Path, killed: Path) -> list[str]:
@@ -141,7 +143,7 @@ def main() -> int:
                 break
             print(f"{minutes:5.1f} min  {case}", flush=True)
             if number < len(options.agents) and options.watch:
-                soak.watch(case, options.watch)
+                soak.watch(case.longer(options.watch))
             soak.round(case)
         soak.counts.finished = True
     except KeyboardInterrupt:
@@ -163,8 +165,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of cases and moments")
     parser.add_argument("--agents", nargs="+", default=[*AGENTS], choices=[*AGENTS])
     parser.add_argument(
-        "--watch", type=float, default=60.0,
-        help="seconds in which memory and open files of a run are watched, once for each agent",
+        "--watch", type=int, default=600,
+        help="steps of a run whose memory and open files are watched, once for each agent; 0: none",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("out/soak"))
     parser.add_argument(

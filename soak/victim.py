@@ -105,10 +105,6 @@ class Victim:
         self._process.kill()
         self._process.join()
 
-    def terminate(self) -> None:
-        """Ask the process to save and end."""
-        self._process.terminate()
-
     def alive(self) -> bool:
         """Whether it has not ended."""
         return self._process.is_alive()

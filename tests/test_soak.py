@@ -35,7 +35,10 @@ def soak(*options):
 def test_a_short_soak_finds_nothing(tmp_path):
     options = ["--rounds", 3, "--minutes", 60, "--agents", "dreamerv3", "dreamerpro", "--seed", 1]
     done = subprocess.run(
-        soak(*options, "--watch", 8, "--out", tmp_path), capture_output=True, text=True, check=False
+        soak(*options, "--watch", 120, "--out", tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     found = Counts.read(tmp_path / "soak.json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -155,17 +158,20 @@ def test_lines_after_a_kill_are_the_first_of_the_whole_run(complete, tmp_path):
 
 def test_growth_is_judged_by_the_least_of_each_third():
     case = next(cases(["dreamerv3"], random.Random(0)))
+    case = case.longer(90)
     counts = Counts(0)
-    counts.life(
-        case, 9, [Size(100, 9), Size(200, 9), Size(201, 50), Size(203, 9), Size(999, 60)] * 3
-    )
+    calm = [Size(200, 9), Size(999, 50)]
+    counts.life(case, [*zip(range(0, 90, 5), [Size(100, 5)] * 6 + calm * 6, strict=True)])
     assert not counts.wrong
-    counts.life(case, 9, [Size(100, 9)] * 6 + [Size(104, 10)] * 3)
+    assert counts.lives[0]["memory"] == [200, 200]
+    grown = [Size(100, 9)] * 12 + [Size(104, 10)] * 6
+    counts.life(case, [*zip(range(0, 90, 5), grown, strict=True)])
     assert [each.rpartition(": ")[2] for each in counts.wrong] == [
-        "memory grew from 100.0 to 104.0 MB", "open files grew from 9 to 10",
-    ]  # fmt: skip
-    counts.life(case, 9, [])
-    assert "ended before" in counts.wrong[-1]
+        "memory grew from 100.0 to 104.0 MB",
+        "open files grew from 9 to 10",
+    ]
+    counts.life(case, [(80, Size(1, 1))])
+    assert "not seen often enough" in counts.wrong[-1]
 
 
 def test_the_page_shows_the_counts_that_are_kept():
