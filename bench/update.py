@@ -57,7 +57,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(options.threads)},
+            env=surroundings(options.threads),
         )
         greeting = self._answer()
         if "missing" in greeting:
@@ -84,6 +84,12 @@ class Worker:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
+
+
+def surroundings(threads: int) -> dict[str, str]:
+    """Environment variables of a contestant: nothing that our package has set in this process."""
+    names = os.environ.keys() - {"THP_MEM_ALLOC_ENABLE"}
+    return {name: os.environ[name] for name in names} | {"OMP_NUM_THREADS": str(threads)}
 
 
 def start_workers(size: str, options: argparse.Namespace) -> list[Worker]:

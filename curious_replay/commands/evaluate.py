@@ -25,6 +25,8 @@ class EvalCommand:
     """Film of the first episode, for instance out.mp4."""
     phase: str | None = None
     """Phase to play in; by default the one that the run was in."""
+    episode_frames: int | None = None
+    """Frames of an episode, where that is a setting; by default as in training."""
     seed: int = 0
     """Seed of the episodes."""
     device: Device = "auto"
@@ -40,6 +42,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
         command.episodes,
         seed=command.seed,
         phase=command.phase,
+        episode_frames=command.episode_frames,
         video=command.video,
     )
     table = Table(box=None, pad_edge=False)

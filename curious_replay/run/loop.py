@@ -161,6 +161,7 @@ class Trainer:
         self.watch.time("update", self.learner.update)
         self.owed -= 1
         self.counters.update = self.learner.updates
+        self.progress.show(asdict(self.counters), {})  # the first step may owe thousands
 
     def _episode(self, values: dict[str, Any]) -> None:
         self.record.episode(asdict(self.counters), {"mode": "train", **values})

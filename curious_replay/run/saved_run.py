@@ -80,9 +80,13 @@ def evaluate(
     *,
     seed: int = 0,
     phase: str | None = None,
+    episode_frames: int | None = None,
     video: str | Path | None = None,
 ) -> list[Episode]:
-    """Play episodes in a phase (by default that of the save); the first one may be filmed."""
+    """Play episodes in a phase (by default that of the save); the first one may be filmed.
+
+    `episode_frames`: how long they are, by default as long as those the agent was trained on.
+    """
     if episodes < 1:
         raise ValueError(f"--episodes must be at least 1, got {episodes}")
     if video is not None and Path(video).suffix != ".mp4":
@@ -91,7 +95,10 @@ def evaluate(
         raise ValueError(f"--video: {run.config.choice.env} shows no image")
     if phase is not None and run.facts.phases and phase not in run.facts.phases:
         raise ValueError(f"--phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
-    evaluation = Evaluation(run.agent, run.config, run.facts)
+    config = run.config
+    if episode_frames is not None:
+        config = _with_episodes_of(episode_frames, config)
+    evaluation = Evaluation(run.agent, config, run.facts)
     try:
         played = evaluation.run(
             episodes, seed=seed, phase=phase or run.phase, film=video is not None
@@ -104,3 +111,14 @@ def evaluate(
         Path(video).parent.mkdir(parents=True, exist_ok=True)
         write_film(film, Path(video).with_suffix(""), run.facts.fps)
     return played
+
+
+def _with_episodes_of(frames: int, config: Config) -> Config:
+    """The settings, with episodes of so many frames."""
+    if not hasattr(config.env, "episode_frames"):
+        raise ValueError(f"--episode-frames: episodes of {config.choice.env} end by themselves")
+    if frames < 1:
+        raise ValueError(f"--episode-frames must be at least 1, got {frames}")
+    steps = -(-frames // config.env.frames_per_step)
+    limit = replace(config.eval, max_steps=max(config.eval.max_steps, steps))
+    return replace(config, env=replace(config.env, episode_frames=frames), eval=limit)

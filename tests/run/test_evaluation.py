@@ -61,6 +61,7 @@ def test_the_command_prints_a_table_and_writes_a_film(trained, tmp_path, capsys)
         (["{run}", "--episodes", "0"], "--episodes must be at least 1"),
         (["{run}", "--video", "film.avi"], "--video must end in .mp4, got 'film.avi'"),
         (["{run}", "--phase", "ball"], "--phase must be one of empty, object, got 'ball'"),
+        (["{run}", "--episode-frames", "9"], "episodes of toy/two-rooms end by themselves"),
         (["nowhere"], "nowhere holds no run"),
     ],
 )
@@ -86,6 +87,19 @@ def test_other_options_of_the_command(trained, capsys):
     )
     assert code == 0
     assert "empty" in capsys.readouterr().out
+
+
+def test_episodes_may_be_longer_than_in_training(tmp_path, capsys):
+    short = ["--env.episode-frames", "12", "--train.steps", "30", "--train.prefill", "60"]
+    arguments = ["--env", "control/cartpole_balance", "--agent", "fake", "--scale", "debug"]
+    assert cli.main(["train", *arguments, *short, "--logdir", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    command = ["eval", str(tmp_path / "run"), "--episodes", "1"]
+    for more, steps in ([], 6), (["--episode-frames", "61"], 31):
+        assert cli.main([*command, *more]) == 0
+        assert capsys.readouterr().out.splitlines()[1].split()[-2] == str(steps)
+    assert cli.main([*command, "--episode-frames", "0"]) == 2
+    assert "--episode-frames must be at least 1" in capsys.readouterr().err
 
 
 def test_light_commands_do_not_wait_for_torch():

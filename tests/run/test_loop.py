@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import signal
@@ -7,8 +8,10 @@ import time
 import numpy as np
 import pytest
 from fake_agent import FakeAgent
+from rich.console import Console
 from runs import config, lines, run
 
+from curious_replay.run import train
 from curious_replay.run.files import read_lines
 from curious_replay.run.learner import Averages, Learner, TrainingFailedError
 from curious_replay.run.stop import Stop
@@ -49,6 +52,13 @@ def test_nothing_is_learned_without_a_ratio_or_before_there_is_a_window(tmp_path
     updates = [line["update"] for line in metrics(tmp_path / "window")]
     assert updates[:5] == [0] * 5
     assert updates[5] == 1
+
+
+def test_progress_is_shown_also_during_the_first_updates(tmp_path):
+    out = io.StringIO()
+    settings = config(train={"steps": 45, "pretrain": 30}, record={"print_seconds": 0.0})
+    train(settings, tmp_path / "run", console=Console(file=out, width=1000))
+    assert all(f"update {number} " in out.getvalue() for number in range(1, 31))
 
 
 def test_metrics_are_averages_of_the_updates_between_two_lines(tmp_path, monkeypatch):
