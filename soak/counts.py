@@ -60,11 +60,11 @@ class Counts:
     def life(self, case: Case, seen: Sequence[tuple[int, Size]]) -> None:
         """Judge what a run took over its life, as seen at some of its steps.
 
-        Its first third is not counted. Of the others the least counts: what is needed for a moment
-        only, to save for instance, is no growth.
+        Its first third is not counted, nor its end. Of the rest the least counts: what is needed
+        for a moment only, to save for instance, is no growth.
         """
         middle = [size for step, size in seen if case.steps <= 3 * step < 2 * case.steps]
-        last = [size for step, size in seen if 2 * case.steps <= 3 * step]
+        last = [size for step, size in seen if 2 * case.steps <= 3 * step < 3 * case.steps]
         if not (middle and last):
             self.complain(case, ["was not seen often enough to judge its memory"])
             return
