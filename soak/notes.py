@@ -46,6 +46,11 @@ class Trace:
         """What the process does, or did when it died."""
         return ACTIVITIES[_HEAD.unpack_from(self._map)[0]]
 
+    @property
+    def reached(self) -> bool:
+        """Whether the process came to what was aimed at, where it stops itself."""
+        return bool(_HEAD.unpack_from(self._map)[1] < 0)
+
     def seconds(self, activity: str) -> float:
         """How long this activity took at most; 0 if it was never seen whole."""
         return float(_SECONDS.unpack_from(self._map, _SECONDS_AT)[ACTIVITIES.index(activity)])

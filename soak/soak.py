@@ -87,6 +87,9 @@ class Soak:
                 self._expect(victim, case, {0})
                 break
             activity = victim.kill(way, self.rng)
+            if activity is None:
+                self._expect(victim, case, {0})
+                break
             self.counts.kill(case, activity, way)
             self._expect(victim, case, ENDED[way])
             wrong += compare.after_kill(whole, killed)

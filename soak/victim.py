@@ -63,15 +63,16 @@ class Victim:
     def wait_until_stopped(self) -> bool:
         """Whether the process came to where it was to stop itself; else it has ended."""
         while self._process.is_alive():
-            if self._state() == "T":
+            if self.trace.reached and self._state() == "T":
                 return True
             time.sleep(0.002)
         return False
 
-    def kill(self, way: str, rng: random.Random) -> str:
+    def kill(self, way: str, rng: random.Random) -> str | None:
         """Let a stopped process go on for a moment, then kill it; returns what it was doing.
 
-        The moment is anything up to the time that the activity took before.
+        The moment is anything up to the time that the activity took before. None if the process
+        had come to its end by then.
         """
         delay = rng.random() * (self.trace.seconds(self.trace.activity) or UNKNOWN)
         os.kill(self._pid, signal.SIGCONT)
@@ -79,8 +80,7 @@ class Victim:
         with suppress(ProcessLookupError):
             if way == KILL:
                 os.kill(self._pid, signal.SIGKILL)
-                self._process.join()
-                return self.trace.activity
+                return None if self.end() == 0 else self.trace.activity
             os.kill(self._pid, signal.SIGSTOP)
             activity = self.trace.activity
             # Its environments get it too, as from a terminal or a scheduler.
@@ -88,9 +88,9 @@ class Victim:
             os.kill(self._pid, signal.SIGCONT)
             if way == BOTH:
                 time.sleep(rng.random() * GRACE)
-                os.kill(self._pid, signal.SIGKILL)
+                self._process.kill()  # which does nothing if it is gone
             return activity
-        return ELSEWHERE
+        return None
 
     def end(self) -> int | None:
         """Wait for the end; returns the exit code, None if the process had to be killed."""

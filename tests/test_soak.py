@@ -93,8 +93,10 @@ def test_a_process_stops_where_it_was_aimed_at(tmp_path, monkeypatch):
     for activity in ("saving", "updating"):
         with trace.during(activity):
             assert not sent
+    assert not trace.reached
     with trace.during("saving"):
         assert sent == [signal.SIGSTOP]
+        assert trace.reached
     with trace.during("saving"):
         assert len(sent) == 1
 
