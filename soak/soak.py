@@ -34,6 +34,7 @@ ENDED = {KILL: {-signal.SIGKILL}}
 ENDED |= {way: {0, 128 + signal.SIGTERM, -signal.SIGTERM, -signal.SIGKILL} for way in WAYS[1:]}
 """Exit codes after each way to be killed: SIGTERM may come too early to be heard, or too late."""
 LOOKS_A_SECOND = 5
+WATCHED = 400  # steps at least: the buffer, and a second file of steps, are full in a third of them
 
 
 class Soak:
@@ -175,7 +176,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--markdown", type=Path, metavar="SOAK.JSON", help="print the tables of a soak and end"
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if 0 < options.watch < WATCHED:
+        parser.error(
+            f"--watch must be 0 or at least {WATCHED}, so that the buffer is full in time, got "
+            f"{options.watch}"
+        )
+    return options
 
 
 if __name__ == "__main__":

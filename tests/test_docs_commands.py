@@ -5,10 +5,10 @@ import dataclasses
 import importlib
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 import tyro
+from pages import ROOT, TEXTS, shown
 
 from curious_replay import cli
 from curious_replay.run.agents import AGENTS
@@ -16,22 +16,13 @@ from curious_replay.run.config import EvalConfig, RecordConfig, TrainConfig
 from curious_replay.run.env_config import FAMILIES
 from curious_replay.run.replay_config import REPLAYS
 
-ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
-TEXTS = {path.name: path.read_text() for path in PAGES}
 OF_EXAMPLES = {"--replay.cap", "--agent.lr"}  # settings that examples add
 
 
 def commands():
     """Command lines that pages show, on lines of their own or within a sentence."""
-    found = []
-    for page, text in TEXTS.items():
-        lines = re.findall(r"^ *((?:curious|make) .*)$", text, re.MULTILINE)
-        lines += [
-            line.replace("\n", " ") for line in re.findall(r"`((?:curious|make) [^`]+)`", text)
-        ]
-        found += [(page, shlex.split(line, comments=True)) for line in lines]
-    return sorted({(page, *words) for page, words in found})
+    lines = [(page, each.command) for page in TEXTS for each in shown(page) if each.command]
+    return sorted({(page, *shlex.split(line, comments=True)) for page, line in lines})
 
 
 def options(settings, prefix):

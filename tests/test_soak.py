@@ -35,7 +35,7 @@ def soak(*options):
 def test_a_short_soak_finds_nothing(tmp_path):
     options = ["--rounds", 3, "--minutes", 60, "--agents", "dreamerv3", "dreamerpro", "--seed", 1]
     done = subprocess.run(
-        soak(*options, "--watch", 120, "--out", tmp_path),
+        soak(*options, "--watch", 400, "--out", tmp_path),
         capture_output=True,
         text=True,
         check=False,
@@ -47,6 +47,12 @@ def test_a_short_soak_finds_nothing(tmp_path):
     assert sum(sum(ways.values()) for ways in found.kills.values()) >= 10
     assert "no difference" in done.stdout
     assert not (tmp_path / "runs").exists()
+
+
+def test_memory_is_not_judged_before_the_buffer_is_full():
+    done = subprocess.run(soak("--watch", 90), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--watch must be 0 or at least 400" in done.stderr
 
 
 @pytest.mark.slow
@@ -179,8 +185,8 @@ def test_growth_is_judged_by_the_least_of_each_third():
 
 def test_the_page_shows_the_counts_that_are_kept():
     counts = Counts.read(ROOT / "results/soak/soak.json")
-    assert not counts.wrong
     if counts.minutes >= 60:  # what a shorter one meets is up to the machine
+        assert not counts.wrong
         assert {*counts.kills} == {*ACTIVITIES}
         assert {way for ways in counts.kills.values() for way in ways} == {*WAYS}
         assert {*counts.by["agent"]} == {*AGENTS}

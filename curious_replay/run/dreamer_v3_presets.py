@@ -31,8 +31,8 @@ def dreamer_v3(kind: str, choice: Choice) -> Changes:
         }
     if choice.scale == "mini" and kind.startswith("toy/"):
         # Small worlds and short episodes: quick steps, and an eye on the near future.
-        return {
-            "agent": {
+        return _mini(
+            {
                 "size": "micro",
                 "model_lr": 2e-3,
                 "actor_lr": 1e-3,
@@ -41,42 +41,38 @@ def dreamer_v3(kind: str, choice: Choice) -> Changes:
                 "imagination": 8,
                 "discount_horizon": 30.0,
             },
-            "train": {
-                "ratio": 64.0,
-                "batch_size": 8,
+            {"ratio": 64.0, "batch_size": 8, "batch_length": 16, "prefill": 200, "log_every": 250},
+            every=2000,
+        )
+    if choice.scale == "mini" and kind == "control":
+        # Thin bodies before a background that stays. Clipped at the published norm, the first
+        # gradients are a hundred times the later ones, and a body is seen far later; and before it
+        # is seen there is nothing to learn from acting.
+        return _mini(
+            {
+                "size": "micro",
+                "model_lr": 1e-3,
+                "model_clip": 10.0,
+                "actor_lr": 3e-4,
+                "critic_lr": 1e-3,
+                "imagination": 12,
+                "discount_horizon": 50.0,
+            },
+            {
+                "ratio": 128.0,
+                "batch_size": 16,
                 "batch_length": 16,
-                "prefill": 200,
-                "log_every": 250,
-                "save_every": 2000,
+                "prefill": 2000,
+                "pretrain": 1500,
             },
-            "replay": {"capacity": 100_000},
-            "eval": {"every": 2000, "episodes": 3},
-            "record": {"video_every": 2000},
-        }
+            every=5000,
+        )
     if choice.scale == "mini":
-        agent: dict[str, Any] = {
-            "size": "nano",
-            "model_lr": 3e-4,
-            "actor_lr": 1e-4,
-            "critic_lr": 1e-4,
-        }
-        if kind == "control":
-            # Thin bodies before a background that stays: clipped at the published norm, the first
-            # gradients are a hundred times the later ones, and a body is seen far later.
-            agent["model_clip"] = 10.0
-        return {
-            "agent": agent,
-            "train": {
-                "ratio": 64.0,
-                "batch_size": 8,
-                "batch_length": 32,
-                "prefill": 500,
-                "save_every": 5000,
-            },
-            "replay": {"capacity": 100_000},
-            "eval": {"every": 5000, "episodes": 3},
-            "record": {"video_every": 5000},
-        }
+        return _mini(
+            {"size": "nano", "model_lr": 3e-4, "actor_lr": 1e-4, "critic_lr": 1e-4},
+            {"ratio": 64.0, "batch_size": 8, "batch_length": 32, "prefill": 500},
+            every=5000,
+        )
     return {
         "agent": {"size": "debug", "imagination": 3},
         "train": {
@@ -90,4 +86,15 @@ def dreamer_v3(kind: str, choice: Choice) -> Changes:
         "replay": {"capacity": 1000},
         "eval": {"every": 100, "max_steps": 20},
         "record": {"video_every": 100, "video_context": 3},
+    }
+
+
+def _mini(agent: Mapping[str, Any], train: Mapping[str, Any], every: int) -> Changes:
+    """Settings at mini scale that are evaluated, filmed and saved every so many steps."""
+    return {
+        "agent": agent,
+        "train": {**train, "save_every": every},
+        "replay": {"capacity": 100_000},
+        "eval": {"every": every, "episodes": 3},
+        "record": {"video_every": every},
     }

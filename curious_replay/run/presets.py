@@ -61,7 +61,7 @@ def _environment(kind: str, scale: str) -> Changes:
         "assay": 70_000,
         "background": 120_000,
         "constrained": 60_000,
-        "control": 40_000,
+        "control": 30_000,
     }
     repeat = getattr(FAMILIES[kind](), "frames_per_step", 1)
     if scale == "paper":

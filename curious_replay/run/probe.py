@@ -31,7 +31,7 @@ class Probe:
     """The test scenes, and an agent's error on them."""
 
     def __init__(self, image_size: int, camera: str, action_repeat: int) -> None:
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "image_size": image_size,
             "camera": camera,
             "action_repeat": action_repeat,
@@ -78,7 +78,7 @@ class Probe:
 
     def _drive(self, number: int) -> tuple[Array, Array]:
         """Pictures uint8 [75, H, W, 3] and actions [75, 2] of one scene."""
-        env = ObjectInteraction(scene=number, phase="ball", **self.settings)  # type: ignore[arg-type]
+        env = ObjectInteraction(scene=number, phase="ball", **self.settings)
         rng = np.random.default_rng(number)
         steps = SEEN + PREDICTED
         # Ahead at changing speed, with a little steering.

@@ -1,5 +1,6 @@
 """Settings of replay: one class for each rule, so that an option exists where it has an effect."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,10 +19,10 @@ from curious_replay.run.settings import Whole, option, within
 Signal = Literal["model", "likelihood", "kl"]
 
 
-def _named(group: str, rule: type[Rule], **values: object) -> Rule:
+def _named(group: str, rule: Callable[..., Rule], **values: object) -> Rule:
     """Make a rule; what it refuses is said with the name of the option."""
     try:
-        return rule(**values)  # type: ignore[arg-type]
+        return rule(**values)
     except ValueError as error:
         name, _, rest = str(error).partition(" ")
         raise ValueError(f"{option(f'{group}.{name}')} {rest}") from None

@@ -12,6 +12,7 @@ from curious_replay.run.agents import AGENTS
 from curious_replay.run.checkpoint import Checkpoints
 from curious_replay.run.config import Config, Device
 from curious_replay.run.encode import write_film
+from curious_replay.run.env_config import SimulatedConfig
 from curious_replay.run.environments import EnvFacts, look_at
 from curious_replay.run.evaluation import Episode, Evaluation
 from curious_replay.run.files import read_json
@@ -115,7 +116,7 @@ def evaluate(
 
 def _with_episodes_of(frames: int, config: Config) -> Config:
     """The settings, with episodes of so many frames."""
-    if not hasattr(config.env, "episode_frames"):
+    if not isinstance(config.env, SimulatedConfig):
         raise ValueError(f"--episode-frames: episodes of {config.choice.env} end by themselves")
     if frames < 1:
         raise ValueError(f"--episode-frames must be at least 1, got {frames}")

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from types import FrameType
+from typing import Any
 
 
 class Stop:
@@ -14,7 +15,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
-        self._before: dict[signal.Signals, object] = {}
+        self._before: dict[signal.Signals, Any] = {}
 
     def __bool__(self) -> bool:
         return self.signal is not None
@@ -27,7 +28,7 @@ class Stop:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
         self._before.clear()
 
     def _note(self, number: int, frame: FrameType | None) -> None:

@@ -152,3 +152,25 @@ def test_a_pixel_task_is_solved(agent, steps, tmp_path):
     assert np.mean([episode["return"] for episode in first]) < 0.7
     assert np.mean([episode["return"] for episode in last]) > 0.95
     assert np.mean([episode["length"] for episode in last]) < 8
+
+
+def test_continuous_actions_are_learned_through_the_dynamics(tmp_path):
+    settings = preset(Choice(env="steering:Steering", replay="uniform", scale="mini"))
+    settings = replace(
+        settings,
+        env=replace(settings.env, processes=False),
+        agent=replace(
+            settings.agent, size="micro", model_lr=2e-3, actor_lr=1e-3, critic_lr=1e-3,
+            imagination=6, discount_horizon=20.0,
+        ),
+        train=replace(
+            settings.train, steps=1000, prefill=200, ratio=128.0, batch_size=16, batch_length=8,
+            threads=1,
+        ),
+        eval=replace(settings.eval, every=0),
+    )  # fmt: skip
+    train(settings, tmp_path / "run", console=Console(quiet=True))
+    lines = (tmp_path / "run" / "episodes.jsonl").read_text().splitlines()
+    returns = [json.loads(line)["return"] for line in lines]
+    assert np.mean(returns[:20]) < 6  # by chance
+    assert np.mean(returns[-20:]) > 8
