@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/
 
-.PHONY: demo test test-slow lint format types bench soak docs wheel clean
+.PHONY: demo test test-slow fuzz lint format types bench soak docs wheel clean
 
 demo: .venv/ready
 	$(RUN)curious demo
@@ -14,6 +14,11 @@ test: .venv/ready
 # Whole agents that learn, dozens of kills, sweeps on clusters.
 test-slow: .venv/ready
 	$(RUN)pytest --numprocesses auto --dist worksteal -m slow
+
+# Changed files for every reader; INPUTS=1000000 takes hours.
+INPUTS ?= 20000
+fuzz: .venv/ready
+	$(RUN)python tests/fuzz/fuzz.py --inputs $(INPUTS) --out out/fuzz
 
 lint: .venv/ready
 	$(RUN)ruff check .

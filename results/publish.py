@@ -61,7 +61,7 @@ def take_over(sweep: Path) -> None:
 
 def pages() -> dict[Path, str]:
     """All pages that are made from results, by their path."""
-    found = {path.parent: Results.from_json(read_json(path)) for path in _files()}
+    found = {path.parent: Results.from_json(read_json(path), str(path)) for path in _files()}
     made = {folder / "README.md": page(folder, results) for folder, results in found.items()}
     made[README] = _readme(found)
     return made

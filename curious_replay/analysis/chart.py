@@ -5,6 +5,7 @@ state, so charts can be made anywhere.
 """
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 COLORS = {
     "uniform": "#7d8590",
@@ -27,6 +29,7 @@ OTHERS = ("#b5651d", "#00838f", "#6d6f00", "#ad1457", "#4e6a8a")
 INK = "#20262e"
 """Of text and axes: the page replaces it with the colour of its own text."""
 FAINT = "#8f98a5"
+POWER = re.compile(r"\$\\mathdefault\{[\d.^{}\\times−-]*\}\$")
 
 STYLE: Any = {
     "font.size": 11,
@@ -65,6 +68,7 @@ class Chart:
     def svg(self) -> str:
         """The figure as SVG with no background, the same for the same data."""
         out = io.StringIO()
+        self._take_text_as_it_is()
         with mpl.rc_context(STYLE):
             self.figure.savefig(out, format="svg", metadata={"Date": None}, transparent=True)
         return out.getvalue()
@@ -72,6 +76,7 @@ class Chart:
     def save(self, path: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
         """Write `path` with each suffix, on white; the caption is kept in the files."""
         made = [path.with_name(f"{path.name}.{suffix}") for suffix in formats]
+        self._take_text_as_it_is()
         with mpl.rc_context(STYLE):
             for each in made:
                 known = each.suffix in (".png", ".svg")
@@ -80,6 +85,16 @@ class Chart:
                     metadata["Date"] = None  # the same data give the same file
                 self.figure.savefig(each, metadata=metadata, transparent=False, facecolor="white")
         return made
+
+    def _take_text_as_it_is(self) -> None:
+        """Names of runs, methods and phases are no formulas, whatever dollar signs are in them."""
+        for axes in self.figure.axes:  # labels of ticks are written when they are asked for
+            axes.get_xticklabels()
+            axes.get_yticklabels()
+        for text in self.figure.findobj(Text):
+            # A power of ten at a logarithmic axis is a formula, and of matplotlib itself.
+            if isinstance(text, Text) and not POWER.fullmatch(text.get_text()):
+                text.set_parse_math(False)
 
 
 def color(method: str) -> str:

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from curious_replay.untrusted import parse_json, read_bytes
+
 Array = npt.NDArray[Any]
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 FIRST = b'{"frame": '
@@ -25,6 +27,13 @@ NAME = re.compile(rb'"([^"]*)": ')
 QUOTE = ord('"')
 NEAR = 40
 """Bytes by which a value may have moved from one line to the next to be found at once."""
+NUMBERS = {
+    "frame", "step", "update", "session", "steps_per_second", "return", "length", "ahead", "mse",
+    "mse_object", "object_pixels",
+}  # fmt: skip
+"""Columns that are numbers, as are all that have a group ("loss/image"): text in them is none."""
+LONGEST = 1000
+"""Characters of a text that are kept: a column takes as much room as its longest text, each row."""
 
 
 class Table(Mapping[str, Array]):
@@ -41,13 +50,13 @@ class Table(Mapping[str, Array]):
     @classmethod
     def of(cls, lines: Sequence[Mapping[str, Any]]) -> "Table":
         """Columns from lines, each a dictionary."""
-        names = dict.fromkeys(name for line in lines for name in line)
-        every = {name: _column([line.get(name) for line in lines]) for name in names}
-        return cls(every, len(lines))
+        return _LineTable(lines)
 
     def __getitem__(self, name: str) -> Array:
         found = self._find(name)
-        return np.full(self.rows, np.nan) if found is None else found
+        if found is None or (found.dtype.kind == "U" and ("/" in name or name in NUMBERS)):
+            return np.full(self.rows, np.nan)
+        return found
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._find(name) is not None
@@ -71,6 +80,23 @@ class Table(Mapping[str, Array]):
 
     def _names(self) -> Collection[str]:
         return self._columns
+
+
+class _LineTable(Table):
+    """Lines of any kind; a column is made when it is asked for, as each line may have its own."""
+
+    def __init__(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__({}, len(lines))
+        self._lines = lines
+        self._all = dict.fromkeys(name for line in lines for name in line)
+
+    def _find(self, name: str) -> Array | None:
+        if name not in self._columns and name in self._all:
+            self._columns[name] = _column([line.get(name) for line in self._lines])
+        return self._columns.get(name)
+
+    def _names(self) -> Collection[str]:
+        return self._all
 
 
 class _Selected(Table):
@@ -106,7 +132,10 @@ class _FileTable(Table):
 
     def last(self, name: str) -> Any:
         """What the last row has under a name, without looking at the others."""
-        found = json.loads(self._end).get(name, math.nan)
+        try:
+            found = parse_json(self._end, "").get(name, math.nan)
+        except ValueError:
+            return math.nan
         return NOT_FINITE.get(found, found)
 
     def _find(self, name: str) -> Array | None:
@@ -135,7 +164,8 @@ class _FileTable(Table):
         rows, values = _values(name, lines)
         if not values:
             return None
-        for kind in (np.int64, np.float64) if len(values) == self.rows else (np.float64,):
+        kinds = (np.int64, np.float64) if len(values) == self.rows else (np.float64,)
+        for kind in kinds if max(map(len, values)) < LONGEST else ():
             try:
                 found = np.array(values).astype(kind)
             except (ValueError, OverflowError):
@@ -150,7 +180,7 @@ class _FileTable(Table):
             try:
                 # Nothing is escaped in a plain file: text is what stands between its quotes.
                 is_text = value[:1] == b'"'
-                parsed[row] = value[1:-1].decode() if is_text else json.loads(value)
+                parsed[row] = value[1:-1].decode() if is_text else parse_json(value, "")
             except ValueError:
                 message = f"{self._path}: line {row + 1}: {name} cannot be read: {value[:40]!r}"
                 warnings.warn(message, stacklevel=4)
@@ -165,7 +195,7 @@ def read_table(path: Path) -> Table:
     """
     if not path.exists():
         return Table({}, 0)
-    text = path.read_bytes()
+    text = read_bytes(path)
     if not text.endswith(b"\n"):
         text = text[: text.rfind(b"\n") + 1]
     lines = text.split(b"\n")[:-1]
@@ -180,6 +210,7 @@ def _is_plain(text: bytes, lines: list[bytes]) -> bool:
         text.count(b"{") == text.count(b"}") == len(lines)
         and b"\\" not in text
         and b"[" not in text
+        and text.isascii()
         and all(line.startswith(FIRST) and line.endswith(b"}") for line in lines)
     )
 
@@ -213,21 +244,29 @@ def _column(values: Sequence[Any]) -> Array:
         try:
             return np.array(values, np.int64)
         except OverflowError:
-            return np.array(values, np.float64)
+            return np.array([_float(value) for value in values])
     if kinds == {str} and not NOT_FINITE.keys() & set(values):
-        return np.array(values)
+        return np.array([value[:LONGEST] for value in values])
     if kinds <= {float, int, bool, type(None)}:
-        return np.array([math.nan if value is None else value for value in values], np.float64)
+        return np.array([math.nan if value is None else _float(value) for value in values])
     numbers = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in values]
     if all(isinstance(value, float | int | None) for value in numbers):
         return _column(numbers)
-    return np.array(["" if v is None else v if isinstance(v, str) else str(v) for v in values])
+    texts = ("" if v is None else v if isinstance(v, str) else str(v) for v in values)
+    return np.array([text[:LONGEST] for text in texts])
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf if value > 0 else -math.inf
 
 
 def _one_by_one(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
-            content = json.loads(line)
+            content = parse_json(line, "it")
             if not isinstance(content, dict):
                 raise ValueError("it is no object")
         except ValueError as error:

@@ -4,7 +4,6 @@ A `Run` is one folder; its tables (lines.py) are read when they are first asked 
 hold no readable run are named.
 """
 
-import json
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,18 @@ from typing import Any
 import numpy as np
 
 from curious_replay.analysis.lines import Array, Table, read_table
+from curious_replay.untrusted import UnreadableError, check, read_object
 
+COUNT = (int, None)
+USED: dict[str, Any] = {
+    "choice.env": (str, None), "choice.agent": (str, None), "choice.replay": (str, None),
+    "choice.scale": (str, None), "train.steps": (float, None), "train.prefill": COUNT,
+    "env.action_repeat": COUNT, "replay.capacity": COUNT, "replay.clear_at_change": COUNT,
+    "seed": COUNT, "env.schedule": (list, None),
+}  # fmt: skip
+"""Settings that analyses rely on, and what kind of value each has."""
+MOST = 2**62
+"""Counters beyond this are damage."""
 CHECKPOINT = re.compile(r"(\d{6,})-step-(\d+)")
 
 
@@ -87,23 +97,23 @@ class Run:
         """Finished checkpoints, newest first."""
         folder = self.folder / "checkpoints"
         found = (
-            [p for p in folder.iterdir() if CHECKPOINT.fullmatch(p.name)] if folder.is_dir() else []
+            [p for p in folder.iterdir() if CHECKPOINT.fullmatch(p.name) and not p.is_symlink()]
+            if folder.is_dir() and not folder.is_symlink()
+            else []
         )
         return sorted(found, key=lambda p: int(p.name.split("-")[0]), reverse=True)
 
     @cached_property
     def steps_done(self) -> int:
         """How far the run is known to have come, in steps."""
-        tables = (self.metrics, self.episodes)
-        last = [step for table in tables if (step := table.last("step")) >= 0]
+        last = _last("step", self.metrics, self.episodes)
         saved = [int(path.name.rpartition("-")[2]) for path in self.checkpoints[:1]]
-        return int(max([*last, *saved], default=0))
+        return max([*last, *saved], default=0)
 
     @property
     def frames_done(self) -> int:
         """The last frame that the run recorded."""
-        tables = (self.metrics, self.episodes)
-        return int(max((frame for t in tables if (frame := t.last("frame")) >= 0), default=0))
+        return max(_last("frame", self.metrics, self.episodes), default=0)
 
     @property
     def finished(self) -> bool:
@@ -175,9 +185,22 @@ class Runs:
 def load_run(folder: Path) -> Run:
     """Read the settings of one run; ValueError says what is wrong with the folder."""
     folder = Path(folder)
-    config = _read_json(folder / "config.json")
-    meta = _read_json(folder / "meta.json") if (folder / "meta.json").exists() else {}
-    return Run(folder, config, meta)
+    config = read_object(folder / "config.json")
+    meta = read_object(folder / "meta.json") if (folder / "meta.json").exists() else {}
+    run = Run(folder, config, meta)
+    for path, kind in USED.items():
+        value = run.setting(path)
+        check(value, kind, f"{folder / 'config.json'}, {path}")
+        if isinstance(value, int | float) and not -MOST < value < MOST:
+            raise UnreadableError(f"{folder / 'config.json'}, {path} cannot be {value}")
+    for path, schedule in (("config.json", run.setting("env.schedule")),
+                           ("meta.json", meta.get("schedule"))):  # fmt: skip
+        check(schedule, ([list], None), f"{folder / path}, schedule")
+        for entry in schedule or ():
+            frame, phase = entry if len(entry) == 2 else (None, None)
+            if not (isinstance(frame, int) and isinstance(phase, str) and 0 <= frame < MOST):
+                raise UnreadableError(f"{folder / path}, schedule must be frames and their phases")
+    return run
 
 
 def load_runs(places: Iterable[Path]) -> Runs:
@@ -224,11 +247,8 @@ def _changes(frames: Array, phases: Array) -> tuple[tuple[int, str], ...]:
     return tuple([(0, str(phases[0])), *later] if len(phases) else [])
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path.name} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path.name} does not hold settings")
-    return content
+def _last(name: str, *tables: Table) -> list[int]:
+    """What the last rows of tables say of a counter, where they say it."""
+    last = [table.last(name) for table in tables]
+    # Bools are numbers to Python, and NumPy has numbers of its own.
+    return [int(n) for n in last if isinstance(n, int | float | np.number) and 0 <= n < MOST]

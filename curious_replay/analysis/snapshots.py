@@ -5,16 +5,17 @@ checkpoints go. What is in them is said in run/snapshots.py, which writes them.
 """
 
 import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from curious_replay.analysis.lines import Array
-from curious_replay.analysis.load import Run
+from curious_replay.analysis.load import MOST, Run
+from curious_replay.untrusted import UnreadableError, read_arrays
 
 NUMBERS = ("step", "frame", "num_envs", "drawable", "fraction")
 ARRAYS = ("ids", "visits", "priorities", "totals", "phase", "phases")
@@ -66,7 +67,8 @@ class Snapshot:
 
 def paths(run: Run) -> list[Path]:
     """Files of a run's snapshots, oldest first."""
-    found = (run.folder / "snapshots").glob("*.npz")
+    folder = run.folder / "snapshots"
+    found = () if folder.is_symlink() else folder.glob("*.npz")
     return sorted((p for p in found if re.fullmatch(r"\d{9,}", p.stem)), key=lambda p: int(p.stem))
 
 
@@ -89,11 +91,41 @@ def first_from(run: Run, step: float) -> Snapshot | None:
 def read(path: Path) -> Snapshot | None:
     """One snapshot; None if the file is damaged."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return Snapshot(
-                **{name: file[name].item() for name in NUMBERS},
-                **{name: file[name] for name in ARRAYS},
-                logs={name: file[name] for name in file.files if name.startswith("log_")},
-            )
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        arrays = read_arrays(path)
+        _check(arrays, path)
+    except UnreadableError:
         return None
+    values: dict[str, Any] = {name: arrays[name].item() for name in NUMBERS}
+    values |= {name: arrays[name] for name in ARRAYS}
+    return Snapshot(
+        **values,
+        logs={name: array for name, array in arrays.items() if name.startswith("log_")},
+    )
+
+
+def _check(arrays: Mapping[str, Array], path: Path) -> None:
+    """Refuse arrays whose kinds and lengths do not fit together, or whose numbers cannot be."""
+    if missing := {*NUMBERS, *ARRAYS} - arrays.keys():
+        raise UnreadableError(f"{path} has no array {min(missing)!r}")
+    count, rules, names = (arrays[n].size for n in ("ids", "totals", "phases"))
+    wanted = {
+        **dict.fromkeys(NUMBERS, ("iuf", ())),
+        "ids": ("i", (count,)),
+        "visits": ("i", (count,)),
+        "priorities": ("f", (rules, count)),
+        "totals": ("f", (rules,)),
+        "phase": ("i", (count,)),
+        "phases": ("U", (names,)),
+    }
+    for name, (kinds, shape) in wanted.items():
+        if arrays[name].dtype.kind not in kinds or arrays[name].shape != shape:
+            raise UnreadableError(f"{path}: {name} must be of shape {list(shape)}")
+    for name, array in arrays.items():
+        if name.startswith("log_") and array.shape[:1] != (count,):
+            raise UnreadableError(f"{path}: {name} must have a row for each of {count} steps")
+    least = [arrays[name].min(initial=0) for name in ("ids", "visits", "phase", "priorities")]
+    known = arrays["phase"].max(initial=-1) < names
+    finite = np.isfinite(arrays["priorities"]).all() and np.isfinite(arrays["totals"]).all()
+    counted = all(0 <= arrays[name] < MOST for name in NUMBERS)
+    if min(least) < 0 or not (known and finite and counted and arrays["num_envs"] >= 1):
+        raise UnreadableError(f"{path} has numbers that no snapshot can have")

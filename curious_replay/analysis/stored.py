@@ -4,16 +4,16 @@ Positions, contacts, inventories and the like are stored with each step under `l
 read from the checkpoint without its pictures. Steps that the buffer has dropped are not there.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from curious_replay.analysis.lines import Array
-from curious_replay.analysis.load import Run
+from curious_replay.analysis.load import MOST, Run
 from curious_replay.analysis.replay_probe import relative
-from curious_replay.replay import LoadError, SavedBuffer
+from curious_replay.replay import SavedBuffer
+from curious_replay.untrusted import UnreadableError, check, folder_itself, read_object
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,21 @@ def newest(run: Run) -> Stored | None:
     for path in run.checkpoints:
         try:
             return read(path, int(run.setting("env.action_repeat") or 1))
-        except (LoadError, OSError, ValueError, KeyError):
+        except UnreadableError:
             continue
     return None
 
 
 def read(checkpoint: Path, frames_per_step: int = 1) -> Stored:
     """Read the bookkeeping of a checkpoint's replay."""
-    buffer = SavedBuffer(checkpoint / "replay")
-    counters = json.loads((checkpoint / "state.json").read_text())["counters"]
+    buffer = SavedBuffer(folder_itself(checkpoint / "replay"))
+    path = checkpoint / "state.json"
+    counters = read_object(path).get("counters")
+    check(counters, dict, f"{path}, counters")
+    for name in ("frame", "step"):
+        check(counters.get(name), int, f"{path}, counters, {name}")
+        if not 0 <= counters[name] < MOST:
+            raise UnreadableError(f"{path}: {name} cannot be {counters[name]}")
     first = buffer.field("is_first") if len(buffer) else np.zeros(0, bool)
     frame = frames_of(buffer.env, buffer.time, first, frames_per_step, int(counters["frame"]))
     heads = np.zeros(int(buffer.settings["num_envs"]), np.int64)

@@ -170,7 +170,7 @@ def _run_to_resume(base: Config, given: dict[str, str | None]) -> Config | None:
     folder = Path(os.fspath(given["logdir"])) if given["logdir"] else command.folder
     if not (folder / "config.json").exists():
         return None
-    from curious_replay.run.saved_run import load_config  # noqa: PLC0415
+    from curious_replay.run.config import load_config  # noqa: PLC0415
 
     return load_config(folder)
 

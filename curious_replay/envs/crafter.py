@@ -31,6 +31,8 @@ ITEMS: tuple[str, ...] = tuple(constants.items)
 """Names of the 16 inventory entries (the first four are vital signs), as in `log_inventory`."""
 
 SEEDS = 2**31 - 1
+SLOTS = 10_000_000
+"""Places for objects, living and gone, that a saved game may have."""
 _CLASSES = {
     cls.__name__: cls
     for cls in (
@@ -170,6 +172,8 @@ class CrafterEnv(gymnasium.Env[Any, np.int64]):
                 f"this state has an area of {state['materials'].shape} cells, "
                 f"the environment of {tuple(world.area)}"
             )
+        if not len(state["objects"]) <= state["slots"] <= SLOTS:
+            raise ValueError(f"a world has at most {SLOTS} objects, this state {state['slots']}")
         self.np_random.bit_generator.state = state["np_random"]
         self._seeded = True
         self._image = state["image"].copy()

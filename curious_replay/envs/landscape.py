@@ -13,10 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from curious_replay.untrusted import UnreadableError, open_file
+
 Pixels = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
+FORMATS = ("JPEG", "PNG")
+PIXELS = 40_000_000
+"""Of the largest picture: a small file can stand for a picture that fills the memory."""
 
 # Sky overhead, sky at the horizon, far hills, near ground: RGB in [0, 1].
 PALETTES = np.array(
@@ -93,10 +98,15 @@ class FolderBackgrounds:
         return [self._read(paths[index]) for index in chosen]
 
     def _read(self, path: Path) -> Pixels:
-        with Image.open(path) as image:
-            square = image.convert("RGB").resize(
-                (self._size, self._size), Image.Resampling.BILINEAR
-            )
+        try:
+            with open_file(path) as file, Image.open(file, formats=FORMATS) as image:
+                if image.width * image.height > PIXELS:
+                    raise ValueError(f"it has more than {PIXELS:,} pixels")
+                square = image.convert("RGB").resize(
+                    (self._size, self._size), Image.Resampling.BILINEAR
+                )
+        except Exception as error:  # Pillow has no list of what it raises
+            raise UnreadableError(f"{path} cannot be read as a picture: {error}") from error
         return np.asarray(square)
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from curious_replay.analysis.load import Run
 from curious_replay.experiments.experiment import MEDIAN, OVERALL, Experiment, Key, Measure
 from curious_replay.experiments.verdict import judge
 from curious_replay.report.tables import Cell, Table
+from curious_replay.untrusted import check
 
 CellRuns = Mapping[Key, Sequence[Run]]
 """Complete runs by task and method."""
@@ -67,8 +68,9 @@ class Results:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Results":
-        """Read back what `to_json` gave."""
+    def from_json(cls, values: Any, name: str = "results") -> "Results":
+        """Read back what `to_json` gave; `name` says in errors where it is from."""
+        check(values, _WANTED, name)
         measures = [
             MeasureResult(m["name"], m["lower_is_better"], [Row(**row) for row in m["rows"]])
             for m in values["measures"]
@@ -100,6 +102,27 @@ class Results:
         )  # fmt: skip
         slug = "".join(c if c.isalnum() else "-" for c in f"{self.experiment}-{measure.name}")
         return Table(slug, caption, columns, rows)
+
+
+_WANTED: dict[str, Any] = {
+    **{each.name: str for each in fields(Results)},
+    "measures": [
+        {
+            "name": str,
+            "lower_is_better": bool,
+            "rows": [
+                {
+                    "task": str,
+                    "method": str,
+                    "seeds": [int],
+                    "values": [(float, None)],
+                    "paper": str,
+                }
+            ],
+        }
+    ],
+    "made": dict,
+}
 
 
 def results(

@@ -6,12 +6,16 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from curious_replay.untrusted import UnreadableError, check_bytes, open_file, raised_as
+
 from .storage import Chunk, Storage, chunk_bytes, chunk_name, field_offset
 
 _BLOCK = 16 * 2**20  # bytes read at a time when checking a file
 
 
-class LoadError(ValueError):
+class LoadError(UnreadableError):
     """The folder is not a save, or the save is damaged."""
 
 
@@ -65,6 +69,8 @@ def save_chunk(
 def load_chunk(storage: Storage, saved: SavedChunk, folder: Path) -> None:
     """Bring a saved chunk into the storage, after checking it."""
     path = folder / chunk_name(saved.env, saved.number)
+    if path.is_symlink():
+        raise LoadError(f"{path} is a symbolic link; it must be a file itself")
     if not path.is_file():
         raise LoadError(f"{path} is missing: the save is not whole")
     if not _whole(storage, path):
@@ -116,18 +122,21 @@ def _write_rows(storage: Storage, chunk: Chunk, start: int, stop: int, path: Pat
 
 def _read_rows(storage: Storage, saved: SavedChunk, path: Path, into: Chunk | None) -> None:
     """Check the rows of a saved chunk, and put them into memory if `into` is given."""
-    with path.open("rb") as file:
+    with raised_as(LoadError), open_file(path) as file:
         for position, field in enumerate(storage.layout.fields):
             file.seek(field_offset(storage.layout, storage.rows, position, saved.start))
             left = (saved.stop - saved.start) * field.nbytes
             crc = 0
             if into is not None:
                 rows = into.raw(position, saved.start, saved.stop)
-                file.readinto(rows)
+                file.readinto(rows)  # type: ignore[attr-defined]
                 crc = zlib.crc32(rows)
+                check_bytes(into.fields[position][saved.start : saved.stop], str(path))
             else:
                 while left > 0 and (block := file.read(min(left, _BLOCK))):
                     crc = zlib.crc32(block, crc)
+                    if field.dtype.kind == "b":
+                        check_bytes(np.frombuffer(block, np.bool_), str(path))
                     left -= len(block)
             if crc != saved.crc32[position]:
                 raise LoadError(f"{path} is damaged: the rows of {field.name!r} have changed")

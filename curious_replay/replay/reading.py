@@ -4,6 +4,7 @@ saved = SavedBuffer(run / "checkpoints" / name / "replay")
 contacts = saved.field("log_contacts")   # one field of all steps
 """
 
+import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from curious_replay.untrusted import check_bytes, open_file, raised_as
+
 from .chunkfiles import LoadError, SavedChunk
 from .fields import Array, Layout
+from .manifest import read_manifest, read_state, save_name
 from .priority import Floats
-from .saving import STATE, _read_manifest, _read_state, _save_name
 from .storage import chunk_bytes, chunk_name, field_offset
 from .sumtree import Ints
 
@@ -32,15 +35,15 @@ class SavedBuffer:
 
     def __init__(self, folder: str | Path) -> None:
         folder = Path(folder)
-        content = _read_manifest(folder)
+        content = read_manifest(folder)
         self.settings: dict[str, Any] = content["settings"]
         self.rule: dict[str, Any] = content["rule"]
         self.counts: dict[str, int] = content["counts"]
-        self._folder = folder / _save_name(content["number"])
+        self._folder = folder / save_name(content["number"])
         self._rows = int(content["rows"] or 0)
         self._chunks = [SavedChunk(**values) for values in content["chunks"]]
         self._layout = Layout.from_json(content["layout"]) if content["layout"] else None
-        state = _read_state(self._folder / STATE)
+        state = read_state(self._folder, content)
         num_envs = int(self.settings["num_envs"])
         stripe = int(self.settings["capacity"]) // num_envs
         head, oldest, _ = state["clock"]
@@ -107,15 +110,17 @@ class SavedBuffer:
         """The saved rows of one field of a chunk, as a view of its file."""
         assert self._layout is not None
         field, path = self._layout.fields[position], self._path(chunk)
-        try:
-            size = path.stat().st_size
+        shape = (chunk.stop - chunk.start, *field.shape)
+        if not field.nbytes:
+            return np.zeros(shape, field.dtype)
+        with raised_as(LoadError), open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
             if size != chunk_bytes(self._layout, self._rows):
                 raise LoadError(f"{path} is damaged: it has {size} bytes")
             offset = field_offset(self._layout, self._rows, position, chunk.start)
-            shape = (chunk.stop - chunk.start, *field.shape)
-            return np.memmap(path, field.dtype, "r", offset, shape)
-        except FileNotFoundError as error:
-            raise LoadError(f"{path} is missing: the save is not whole") from error
+            rows = np.memmap(file, field.dtype, "r", offset, shape)
+            check_bytes(rows, str(path))
+            return rows
 
     def _path(self, chunk: SavedChunk) -> Path:
         return self._folder / chunk_name(chunk.env, chunk.number)

@@ -167,16 +167,21 @@ def rule_to_json(rule: Rule | Mixture) -> dict[str, Any]:
 
 def rule_from_json(values: Mapping[str, Any]) -> Rule | Mixture:
     """Make a rule of this package from what `rule_to_json` gave."""
-    name = values["type"]
-    if "." in name:
+    name = values.get("type")
+    if isinstance(name, str) and "." in name:
         raise ValueError(f"the rule {name!r} is not one of this package: pass it as load(rule=...)")
+    kind: Any = Mixture if name == "Mixture" else getattr(priority, str(name), None)
+    if not (isinstance(kind, type) and issubclass(kind, Rule | Mixture)):
+        raise ValueError(f"there is no rule {name!r} in this package")
     settings: dict[str, Any] = {
         key: rule_from_json(value) if isinstance(value, Mapping) else value
         for key, value in values.items()
         if key != "type"
     }
-    kind: Any = Mixture if name == "Mixture" else getattr(priority, name)
-    made: Rule | Mixture = kind(**settings)
+    try:
+        made: Rule | Mixture = kind(**settings)
+    except TypeError as error:
+        raise ValueError(f"the rule {name} cannot be made: {error}") from error
     return made
 
 

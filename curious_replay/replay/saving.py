@@ -13,8 +13,6 @@ Everything that is read back is checked against checksums.
 import json
 import re
 import shutil
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -24,20 +22,23 @@ import numpy as np
 
 from .chunkfiles import LoadError, SavedChunk, load_chunk, save_chunk, sync
 from .fields import Layout
+from .manifest import (
+    FORMAT,
+    MANIFEST,
+    STATE,
+    ForeignError,
+    checksum,
+    read_manifest,
+    read_state,
+    save_name,
+)
 from .priority import Rule
 from .sampler import Mixture, rule_from_json, rule_to_json
 
 if TYPE_CHECKING:
     from .buffer import ReplayBuffer
 
-
-class ForeignError(LoadError):
-    """The save is of another version; it is not to be written over either."""
-
-
-FORMAT = "curious-replay buffer 1"
-MANIFEST = "replay.json"
-STATE = "state.npz"
+_BLOCK = 16_384  # windows that are looked at together
 
 
 def save(buffer: "ReplayBuffer", folder: Path) -> None:
@@ -46,7 +47,7 @@ def save(buffer: "ReplayBuffer", folder: Path) -> None:
     previous = _previous(folder)
     older = [path for path in folder.iterdir() if re.fullmatch(r"save-\d{6,}", path.name)]
     number = 1 + max((int(path.name[5:]) for path in older), default=0)
-    new, old = folder / _save_name(number), folder / _save_name(previous["number"])
+    new, old = folder / save_name(number), folder / save_name(previous["number"])
     new.mkdir()
     chunks = _save_chunks(buffer, new, old, [SavedChunk(**c) for c in previous["chunks"]])
     with (new / STATE).open("wb") as file:
@@ -62,7 +63,7 @@ def save(buffer: "ReplayBuffer", folder: Path) -> None:
 def _previous(folder: Path) -> dict[str, Any]:
     """What the last save in `folder` says of itself; nothing if there is none, or a damaged one."""
     try:
-        return _read_manifest(folder)
+        return read_manifest(folder)
     except ForeignError:
         raise
     except LoadError:
@@ -76,20 +77,39 @@ def load(
     rule: Rule | Mixture | None,
 ) -> "ReplayBuffer":
     """Make a buffer from what `save` wrote."""
-    content = _read_manifest(folder)
+    content = read_manifest(folder)
     settings = content["settings"]
     if directory != "as saved":
         settings["directory"] = directory
     if rule is not None and rule_to_json(rule) != content["rule"]:
         raise ValueError(f"the save was made with {content['rule']}, which {rule} cannot continue")
-    buffer = kind(rule=rule or rule_from_json(content["rule"]), **settings)
-    path = folder / _save_name(content["number"])
-    _restore_state(buffer, content, _read_state(path / STATE))
+    path = folder / save_name(content["number"])
+    state = read_state(path, content)  # first, as it shows that the settings are what they seem
+    try:
+        buffer = kind(rule=rule or rule_from_json(content["rule"]), **settings)
+    except (ValueError, TypeError) as error:
+        raise LoadError(f"{folder / MANIFEST} cannot be loaded: {error}") from error
+    if len(buffer.sampler.parts) != len(content["minimum"]):
+        raise LoadError(f"{folder / MANIFEST} is damaged: it is of another number of rules")
+    _restore_state(buffer, content, state)
+    _check_drawable(buffer, path / STATE)
     if content["layout"] is not None:
         storage = buffer.make_storage(Layout.from_json(content["layout"]), content["rows"])
         for values in content["chunks"]:  # oldest first: in memory, rows may take over older ones
             load_chunk(storage, SavedChunk(**values), path)
     return buffer
+
+
+def _check_drawable(buffer: "ReplayBuffer", path: Path) -> None:
+    """Refuse steps whose window reaches beyond what is stored: reading it would read anything."""
+    windows = buffer.windows
+    drawable = np.flatnonzero(buffer.sampler.parts[0].tree.leaves)
+    for block in np.split(drawable, range(_BLOCK, len(drawable), _BLOCK)):
+        envs, starts, _ = windows.around(block, windows.length)
+        if np.any(starts < windows.oldest[envs]) or np.any(
+            starts + windows.length > windows.head[envs]
+        ):
+            raise LoadError(f"{path} is damaged: a step can be drawn whose window is not stored")
 
 
 def _save_chunks(
@@ -161,16 +181,8 @@ def _describe(buffer: "ReplayBuffer") -> dict[str, Any]:
     }
 
 
-def _save_name(number: int) -> str:
-    return f"save-{number:06d}"
-
-
-def _checksum(content: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
-
-
 def _write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
-    whole = {"crc32": _checksum(content), "content": content}
+    whole = {"crc32": checksum(content), "content": content}
     temporary = folder / f"{MANIFEST}.new"
     with temporary.open("w") as file:
         json.dump(whole, file)
@@ -178,30 +190,3 @@ def _write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
         sync(file.fileno())
     temporary.replace(folder / MANIFEST)
     sync(folder)
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise LoadError(f"{folder} is not a saved replay buffer: it has no {MANIFEST}")
-    try:
-        whole = json.loads(path.read_text())
-        content: dict[str, Any] = whole["content"]
-        found = content["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise LoadError(f"{path} is damaged or not a saved replay buffer: {error!r}") from error
-    if found != FORMAT:
-        raise ForeignError(f"{path} has the format {found!r}; this version reads {FORMAT!r}")
-    if whole["crc32"] != _checksum(content):
-        raise LoadError(f"{path} is damaged: its checksum does not match its content")
-    return content
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except FileNotFoundError as error:
-        raise LoadError(f"{path} is missing: the save is not whole") from error
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise LoadError(f"{path} is damaged: {error}") from error

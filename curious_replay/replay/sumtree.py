@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 WIDTH = 8  # numbers in a node: set_eight, sum_of_eight and _draw are written for it
 _SHIFT = 3  # 2**_SHIFT = WIDTH
-_LARGEST = 1e290  # more than this could make a sum infinite
+LARGEST = 1e290  # more than this could make a sum infinite
 
 
 class SumTree:
@@ -55,7 +55,7 @@ class SumTree:
         if done < len(indices):
             raise ValueError(
                 f"cannot set index {indices[done]} to {values[done]}: indices go from 0 to "
-                f"{self.capacity - 1}, values from 0 to {_LARGEST}"
+                f"{self.capacity - 1}, values from 0 to {LARGEST}"
             )
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
@@ -123,11 +123,11 @@ def set_leaves(table: Floats, capacity: int, indices: Ints, values: Floats) -> i
             i + WIDTH <= many
             and indices[np.uintp(i + WIDTH - 1)] == index + WIDTH - 1  # not one by chance
             and 0 <= index <= capacity - WIDTH
-            and set_eight(numbers, np.uintp(start + index), indices, values, np.uintp(i), _LARGEST)
+            and set_eight(numbers, np.uintp(start + index), indices, values, np.uintp(i), LARGEST)
         ):
             i += WIDTH
             until = (index + WIDTH - 1) >> _SHIFT
-        elif 0 <= index < capacity and 0.0 <= values[np.uintp(i)] <= _LARGEST:
+        elif 0 <= index < capacity and 0.0 <= values[np.uintp(i)] <= LARGEST:
             numbers[np.uintp(start + index)] = values[np.uintp(i)]
             i += 1
         else:

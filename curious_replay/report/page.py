@@ -16,6 +16,7 @@ from curious_replay.report.explorer import explorer
 from curious_replay.report.parts import Section
 from curious_replay.report.sections import section
 from curious_replay.report.tables import Table
+from curious_replay.untrusted import UnreadableError, open_file
 
 FILM_BYTES = 4_000_000
 """Films that are larger are named, not shown."""
@@ -143,7 +144,8 @@ def _section(part: Section, number: int) -> str:
 
 def _last_film(method: str, runs: Sequence[Run]) -> str:
     """What the model of a method dreamt last."""
-    films = [film for run in runs for film in sorted((run.folder / "videos").glob("open-loop-*"))]
+    folders = [run.folder / "videos" for run in runs if not (run.folder / "videos").is_symlink()]
+    films = [film for folder in folders for film in sorted(folder.glob("open-loop-*"))]
     return _film(films[-1], method) if films else ""
 
 
@@ -154,9 +156,14 @@ def _film(path: Path, method: str) -> str:
 
 def film_html(path: Path, caption: str) -> str:
     """A film inside the page, named only if it is too large for it."""
-    if path.stat().st_size > FILM_BYTES:
+    try:
+        with open_file(path) as file:
+            content = file.read(FILM_BYTES + 1)
+    except UnreadableError as error:
+        return f"<p>{escape(caption)} It cannot be shown: {escape(str(error))}</p>"
+    if len(content) > FILM_BYTES:
         return f"<p>{escape(caption)} It is too large for this page.</p>"
-    data = base64.b64encode(path.read_bytes()).decode()
+    data = base64.b64encode(content).decode()
     if path.suffix == ".gif":
         shown = f'<img class="film" alt="" src="data:image/gif;base64,{data}">'
     else:

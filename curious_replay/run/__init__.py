@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from curious_replay.run.config import Choice, Config
+    from curious_replay.run.config import Choice, Config, load_config
     from curious_replay.run.presets import preset
-    from curious_replay.run.saved_run import SavedRun, evaluate, load_agent, load_config
+    from curious_replay.run.saved_run import SavedRun, evaluate, load_agent
     from curious_replay.run.training import Outcome, train
 
 # Imported when first asked for: reading settings and help texts should not wait for PyTorch.
@@ -22,7 +22,7 @@ _HOMES = {
     "SavedRun": "saved_run",
     "evaluate": "saved_run",
     "load_agent": "saved_run",
-    "load_config": "saved_run",
+    "load_config": "config",
     "preset": "presets",
     "train": "training",
 }

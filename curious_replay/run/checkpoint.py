@@ -16,32 +16,45 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from curious_replay.replay import LoadError, Mixture, ReplayBuffer, Rule
+from curious_replay.agents.blocks.weights import read_tensors
+from curious_replay.replay import Mixture, ReplayBuffer, Rule
 from curious_replay.run.files import sync_folder, write_json
 from curious_replay.run.plain import pack, unpack
+from curious_replay.untrusted import (
+    UnreadableError,
+    check,
+    folder_itself,
+    open_file,
+    raised_as,
+    read_arrays,
+    read_json,
+    read_object,
+)
 
 FORMAT = "curious-replay checkpoint 1"
 MANIFEST = "manifest.json"
 UNFINISHED = ".new-"
 KEPT = 2
+FILES = ("agent.safetensors", "policy.safetensors", "state.json", "state.npz")
+"""What the manifest vouches for; the replay has checksums of its own."""
 _BLOCK = 16 * 2**20
 _NAME = re.compile(r"(\d{6,})-step-(\d+)")
 
 Note = Callable[[str], None]
 
 
-class CheckpointError(ValueError):
+class CheckpointError(UnreadableError):
     """There is no whole checkpoint, or this one is damaged."""
 
 
@@ -57,7 +70,20 @@ class Saved:
 
     def load_replay(self, directory: Path | None, rule: Rule | Mixture) -> ReplayBuffer:
         """The buffer, with its steps in memory or in files below `directory`."""
-        return ReplayBuffer.load(self.path / "replay", directory=directory, rule=rule)
+        with raised_as(CheckpointError):
+            folder = folder_itself(self.path / "replay")
+        return ReplayBuffer.load(folder, directory=directory, rule=rule)
+
+    @contextmanager
+    def put_to_use(self) -> Iterator[None]:
+        """Whatever goes wrong within is put down to what was saved: it does not fit this run."""
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError,
+                AssertionError, MemoryError) as error:  # fmt: skip
+            raise CheckpointError(
+                f"{self.path} does not fit the run that it is in: {type(error).__name__}: {error}"
+            ) from error
 
 
 class Checkpoints:
@@ -69,6 +95,8 @@ class Checkpoints:
 
     def all(self) -> list[Path]:
         """Finished checkpoints, newest first."""
+        with raised_as(CheckpointError):
+            folder_itself(self.folder)
         if not self.folder.is_dir():
             return []
         found = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
@@ -119,19 +147,18 @@ class Checkpoints:
 
     def read(self, path: Path) -> Saved:
         """Read and check all but the replay of a checkpoint."""
-        content = _read_manifest(path)
-        for name, expected in content["files"].items():
-            if not (path / name).is_file():
-                raise CheckpointError(f"{path / name} is missing")
-            if _measure(path / name) != expected:
-                raise CheckpointError(f"{path / name} has changed since it was written")
-        try:
-            with np.load(path / "state.npz", allow_pickle=False) as file:
-                arrays = dict(file)
-            state = unpack(json.loads((path / "state.json").read_text()), arrays)
-            agent, policy = (load_file(path / f"{n}.safetensors") for n in ("agent", "policy"))
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from error
+        with raised_as(CheckpointError):
+            content = _read_manifest(folder_itself(path))
+            for name, expected in content["files"].items():
+                if _measure(path / name) != expected:
+                    raise CheckpointError(f"{path / name} has changed since it was written")
+            arrays = read_arrays(path / "state.npz")
+            try:
+                state = unpack(read_json(path / "state.json"), arrays)
+            except (LookupError, TypeError, ValueError) as error:
+                raise CheckpointError(f"{path / 'state.json'} is damaged: {error!r}") from error
+            check(state, dict, str(path / "state.json"))
+            agent, policy = (read_tensors(path / f"{n}.safetensors") for n in ("agent", "policy"))
         return Saved(path, content["step"], state, agent, policy)
 
     def newest(self, note: Note) -> Saved:
@@ -155,7 +182,7 @@ class Checkpoints:
             try:
                 saved = self.read(path)
                 replay = saved.load_replay(directory, rule)
-            except (CheckpointError, LoadError) as error:
+            except UnreadableError as error:
                 note(f"{error}: going back to the checkpoint before")
                 continue
             self._base = path
@@ -229,12 +256,12 @@ def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def _measure(path: Path, sync: bool = False) -> dict[str, int]:
     """Size and checksum of a file, perhaps after making sure that it is on disk."""
     crc = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while block := file.read(_BLOCK):
             crc = zlib.crc32(block, crc)
         if sync:
             os.fsync(file.fileno())
-    return {"bytes": path.stat().st_size, "crc32": crc}
+        return {"bytes": os.fstat(file.fileno()).st_size, "crc32": crc}
 
 
 def _checksum(content: Mapping[str, Any]) -> int:
@@ -242,14 +269,11 @@ def _checksum(content: Mapping[str, Any]) -> int:
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads((path / MANIFEST).read_text())
-        crc = content.pop("crc32")
-        whole = crc == _checksum(content)
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise CheckpointError(f"{path} has no readable {MANIFEST}") from error
-    if not whole:
+    content = read_object(path / MANIFEST)
+    if content.pop("crc32", None) != _checksum(content):
         raise CheckpointError(f"{path / MANIFEST} has changed since it was written")
-    if content["format"] != FORMAT:
-        raise CheckpointError(f"{path} has the format {content['format']!r}, not {FORMAT!r}")
+    if content.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has the format {content.get('format')!r}, not {FORMAT!r}")
+    files = {name: {"bytes": int, "crc32": int} for name in FILES}
+    check(content, {"format": str, "step": int, "files": files}, str(path / MANIFEST))
     return content

@@ -3,12 +3,15 @@
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.env_config import FAMILIES, EnvConfig, family
+from curious_replay.run.files import read_json
 from curious_replay.run.replay_config import REPLAYS, ReplayConfig
 from curious_replay.run.settings import Whole, from_json, option, to_json, within
+from curious_replay.untrusted import check
 
 Scale = Literal["paper", "mini", "debug"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -221,6 +224,19 @@ class Config:
         }
         read = {name: from_json(kind, values[name], name) for name, kind in kinds.items()}
         return cls(choice=choice, seed=values["seed"], **read)
+
+
+def load_config(folder: str | Path) -> Config:
+    """The settings of a run."""
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no run: it has no config.json")
+    values = read_json(path)
+    try:
+        check(values, dict, "the file")
+        return Config.from_json(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:

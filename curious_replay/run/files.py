@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from curious_replay import untrusted
+
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 UNFINISHED = ".part-"
 """How the names of files begin that are still being written, or never were finished."""
@@ -59,7 +61,7 @@ def write_json(path: Path, content: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """Return what `write_json` wrote."""
-    return _with_numbers(json.loads(path.read_text()))
+    return _with_numbers(untrusted.read_json(path))
 
 
 def append_line(file: FileIO, content: Mapping[str, Any]) -> None:
@@ -82,19 +84,19 @@ def append_line(file: FileIO, content: Mapping[str, Any]) -> None:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read a file of JSON lines; a last line that a killed run could not finish is left out."""
-    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    whole, _, _ = untrusted.read_bytes(path).rpartition(b"\n")
     lines = []
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            lines.append(_with_numbers(json.loads(line)))
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number} is damaged: {error}") from error
+    for number, line in enumerate(whole.split(b"\n") if whole else (), start=1):
+        name = f"{path}, line {number}"
+        content = _with_numbers(untrusted.parse_json(line, name))
+        untrusted.check(content, dict, name)
+        lines.append(content)
     return lines
 
 
 def whole_lines(path: Path) -> int:
     """Return how many bytes of a file are whole lines; 0 if there is no file."""
-    return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
+    return untrusted.read_bytes(path).rfind(b"\n") + 1 if path.exists() else 0
 
 
 def cut(path: Path, size: int) -> None:

@@ -14,14 +14,11 @@ metrics.jsonl or episodes.jsonl may depend on the clock. speed.jsonl does, so it
 taken back: they name the session (1, and one more with each resume) that wrote them.
 """
 
-import errno
-import fcntl
 import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -40,32 +37,28 @@ from .files import (
     write_json,
 )
 from .meta import describe
+from .record_files import (
+    CONFIG,
+    COUNTERS,
+    EPISODES,
+    META,
+    METRICS,
+    PROBE,
+    REPEATABLE,
+    SPEED,
+    TAGS,
+    RecordError,
+    check_reaches,
+    locked,
+    read_meta,
+    refuse_links,
+    sizes_at,
+)
 from .sinks import Sink, TensorBoard, WeightsAndBiases
 
 Array = np.ndarray
 Counters = Mapping[str, int]
 Values = Mapping[str, float | int | str]
-
-COUNTERS = ("frame", "step", "update")
-CONFIG, META, LOCK = "config.json", "meta.json", ".lock"
-METRICS, EPISODES, SPEED = "metrics.jsonl", "episodes.jsonl", "speed.jsonl"
-PROBE = "probe.jsonl"
-REPEATABLE = (METRICS, EPISODES, PROBE)
-"""Files that a resumed run writes again, line by line, as they were."""
-TAGS = {METRICS: "train", EPISODES: "episode", SPEED: "speed", PROBE: "probe"}
-"""Before names that have no group of their own ("loss/image"), where they are shown in groups."""
-
-
-class RecordError(ValueError):
-    """The folder cannot be written to: it holds another run, or a damaged one."""
-
-
-class DamagedError(RecordError):
-    """Lines that a checkpoint counts on are gone."""
-
-
-class LockedError(RecordError):
-    """Another process is writing to the folder."""
 
 
 class Record:
@@ -78,7 +71,7 @@ class Record:
         self.note: Callable[[str], None] = lambda text: print(text, file=sys.stderr)
         """How to tell the user something; may be replaced."""
         self._lock = lock
-        self._session = 1 + len(read_json(folder / META)["resumes"])
+        self._session = 1 + len(read_meta(folder)["resumes"])
         self._frame = int(position.get("frame", 0))
         self._line = int(position.get("line", 0))
         self._sinks = sinks
@@ -103,7 +96,7 @@ class Record:
         """Begin a run in a folder that holds none."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder) as lock:
+        with locked(folder) as lock:
             found = [name for name in (CONFIG, *TAGS) if (folder / name).exists()]
             if found:
                 raise RecordError(
@@ -132,10 +125,11 @@ class Record:
         missing = [name for name in (CONFIG, META) if not (folder / name).is_file()]
         if missing:
             raise RecordError(f"{folder} holds no run to resume: it has no {missing[0]}")
-        with _locked(folder) as lock:
-            sizes = {name: position.get("bytes", {}).get(name, 0) for name in REPEATABLE}
+        refuse_links(folder)
+        with locked(folder) as lock:
+            sizes = sizes_at(folder, position)
             for name, size in sizes.items():  # all are judged before one is changed
-                _check(folder / name, size)
+                check_reaches(folder / name, size)
             sinks: list[Sink] = []
             if wandb:
                 sinks.append(_start_wandb(folder, read_json(folder / CONFIG)))
@@ -145,7 +139,7 @@ class Record:
             frame = int(position.get("frame", 0))
             if tensorboard:
                 sinks.append(_continue_tensorboard(folder, frame))
-            resumes = [*read_json(folder / META)["resumes"], {**describe(), "frame": frame}]
+            resumes = [*read_meta(folder)["resumes"], {**describe(), "frame": frame}]
             _add_meta(folder, resumes=resumes)
             return cls(folder, lock, position, sinks)
 
@@ -235,13 +229,13 @@ class Record:
 
 
 def _add_meta(folder: Path, **values: Any) -> None:
-    write_json(folder / META, {**read_json(folder / META), **values})
+    write_json(folder / META, {**read_meta(folder), **values})
 
 
 def _start_wandb(folder: Path, config: Mapping[str, Any]) -> WeightsAndBiases:
     """Begin a W&B run, or continue the one whose id the folder remembers."""
-    identity = read_json(folder / META).get("wandb")
-    if identity is None:
+    identity = read_meta(folder).get("wandb")
+    if not isinstance(identity, str):
         identity = secrets.token_hex(8)
         _add_meta(folder, wandb=identity)
     return WeightsAndBiases(folder, config, identity)
@@ -256,7 +250,7 @@ def _continue_tensorboard(folder: Path, frame: int) -> TensorBoard:
     board = TensorBoard(folder / "events", purge_from=frame)
     for file in (METRICS, EPISODES):
         for line in read_lines(folder / file) if (folder / file).exists() else ():
-            if line["frame"] == frame:
+            if line.get("frame") == frame:
                 values = {name: line[name] for name in line if name not in COUNTERS}
                 board.scalars(frame, 0, _scalars(file, values))
     return board
@@ -272,41 +266,5 @@ def _scalars(file: str, values: Values) -> dict[str, float]:
     return {
         name if "/" in name else f"{group}/{name}": float(value)
         for name, value in values.items()
-        if not isinstance(value, str)
+        if isinstance(value, int | float)
     }
-
-
-def _check(path: Path, size: int) -> None:
-    """Refuse a file that does not reach to where it should be cut, or not with a whole line."""
-    found = path.stat().st_size if path.exists() else 0
-    if found < size:
-        raise DamagedError(
-            f"{path} is damaged: it has {found} bytes, at the checkpoint it had {size}"
-        )
-    if size:
-        with path.open("rb") as file:
-            file.seek(size - 1)
-            if file.read(1) != b"\n":
-                raise DamagedError(f"{path} is damaged: no line ends at byte {size}, as one did")
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[FileIO]:
-    """Make sure that no other process writes to the run, for as long as the file stays open.
-
-    That is until this process ends, even by a kill. The file is closed here only if what follows
-    fails.
-    """
-    file = (folder / LOCK).open("ab", buffering=0)
-    try:
-        # Of all locks, this kind is not inherited by the worker processes of environments, which
-        # may live a moment longer than a run that was killed. Some file systems have none.
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise LockedError(f"{folder} is being written to by a run not ended yet") from error
-        yield file
-    except BaseException:
-        file.close()
-        raise

@@ -10,12 +10,11 @@ import torch
 from curious_replay.agents.interface import Agent
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.checkpoint import Checkpoints
-from curious_replay.run.config import Config, Device
+from curious_replay.run.config import Config, Device, load_config
 from curious_replay.run.encode import write_film
 from curious_replay.run.env_config import SimulatedConfig
 from curious_replay.run.environments import EnvFacts, look_at
 from curious_replay.run.evaluation import Episode, Evaluation
-from curious_replay.run.files import read_json
 from curious_replay.run.seeds import seed_of
 
 
@@ -31,17 +30,6 @@ class SavedRun:
     """The phase its environment was in."""
     step: int
     frame: int
-
-
-def load_config(folder: str | Path) -> Config:
-    """The settings of a run."""
-    path = Path(folder) / "config.json"
-    if not path.is_file():
-        raise ValueError(f"{folder} holds no run: it has no config.json")
-    try:
-        return Config.from_json(read_json(path))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def pick_device(name: str) -> str:
@@ -69,10 +57,11 @@ def load_agent(
     saved = Checkpoints(Path(folder) / "checkpoints").newest(note)
     facts = look_at(config.choice.env, config.env)
     agent = make_agent(config, facts)
-    agent.load_tensors(saved.agent)
-    counters = saved.state["counters"]
-    phase = saved.state["driver"]["shown"]["phases"][0]
-    return SavedRun(Path(folder), config, agent, facts, phase, saved.step, counters["frame"])
+    with saved.put_to_use():
+        agent.load_tensors(saved.agent)
+        frame = int(saved.state["counters"]["frame"])
+        phase = str(saved.state["driver"]["shown"]["phases"][0])
+    return SavedRun(Path(folder), config, agent, facts, phase, saved.step, frame)
 
 
 def evaluate(

@@ -12,13 +12,14 @@ from curious_replay.agents.interface import Agent
 from curious_replay.replay import ReplayBuffer
 from curious_replay.run import preflight, snapshots
 from curious_replay.run.checkpoint import Checkpoints, Saved
-from curious_replay.run.config import Config, differences
+from curious_replay.run.config import Config, differences, load_config
 from curious_replay.run.environments import EnvFacts, look_at
-from curious_replay.run.files import read_json, write_json
+from curious_replay.run.files import write_json
 from curious_replay.run.loop import Trainer
 from curious_replay.run.progress import Progress
 from curious_replay.run.record import Record
-from curious_replay.run.saved_run import load_config, make_agent
+from curious_replay.run.record_files import read_meta
+from curious_replay.run.saved_run import make_agent
 from curious_replay.run.seeds import seed_of
 from curious_replay.run.stop import Stop
 
@@ -81,7 +82,8 @@ def _run(
     shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
     if exists:
         _check_camera(folder, facts)
-        record = Record.open(folder, position=saved.state["record"] if saved else {}, **shows)
+        position = saved.state.get("record") if saved else {}
+        record = Record.open(folder, position=position, **shows)
         snapshots.forget_after(folder, saved.step if saved else 0)
         write_json(folder / "config.json", config.to_json())
     else:
@@ -100,7 +102,8 @@ def _run(
         trainer = Trainer(config, facts, agent, replay, record, checkpoints, progress, stop)
         try:
             if saved is not None:
-                trainer.restore(saved)
+                with saved.put_to_use():
+                    trainer.restore(saved)
                 progress.note(f"resumed at step {saved.step:,}")
                 if not facts.can_save:
                     progress.note(
@@ -156,7 +159,7 @@ def _check_changes(config: Config, facts: EnvFacts) -> None:
 
 def _check_camera(folder: Path, facts: EnvFacts) -> None:
     """Pictures of another camera differ, so a run must not change it."""
-    before = read_json(folder / "meta.json").get("camera")
+    before = read_meta(folder).get("camera")
     if before is not None and facts.camera != before:
         raise ValueError(
             f"this run was seen through the camera {before}, here it would be {facts.camera}: "

@@ -79,12 +79,20 @@ class RayLauncher:
                 f"--ray.address: there is no Ray cluster at {self._address}; leave it out to use "
                 "the one this machine belongs to, or else this machine alone"
             )
+        if self._address == "local":
+            _start_here()
+            return
         try:
             ray.init(address=self._address, log_to_driver=False)
         except ConnectionError:
             if self._address != "auto":
                 raise
-            ray.init(address="local", log_to_driver=False)
+            _start_here()
+
+
+def _start_here() -> None:
+    """Start Ray on this machine, without its page, which others on the network could open."""
+    ray.init(address="local", log_to_driver=False, include_dashboard=False)
 
 
 def _answers(address: str) -> bool:

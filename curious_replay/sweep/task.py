@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from curious_replay.analysis.load import Run
-from curious_replay.run.config import Config, differences
-from curious_replay.run.files import read_json
+from curious_replay.run.config import Config, differences, load_config
 
 State = Literal["missing", "unfinished", "complete", "broken"]
 
@@ -58,7 +57,7 @@ def look(task: Task) -> Found:
     if not (task.folder / "config.json").exists():
         return Found("missing")
     try:
-        there = Config.from_json(read_json(task.folder / "config.json"))
+        there = load_config(task.folder)
     except (ValueError, OSError) as error:
         return Found("broken", str(error))
     for name, (before, now) in differences(there, Config.from_json(task.config)).items():

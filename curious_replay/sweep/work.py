@@ -8,7 +8,7 @@ from typing import Protocol, TextIO
 from rich.console import Console
 
 from curious_replay.run.config import Config
-from curious_replay.run.record import DamagedError, LockedError
+from curious_replay.run.record_files import DamagedError, LockedError
 from curious_replay.sweep.task import Task, look, set_aside
 
 LOCK_SECONDS = 60.0

@@ -310,7 +310,7 @@ def flip(path):
 
 DAMAGE = [
     ("replay.json", Path.unlink, "no replay.json"),
-    ("replay.json", cut, "damaged or not a saved replay buffer"),
+    ("replay.json", cut, "is damaged or no JSON"),
     ("replay.json", lambda p: p.write_text('{"a": 1}'), "damaged or not a saved replay buffer"),
     ("save-*/state.npz", Path.unlink, "state.npz is missing"),
     ("save-*/state.npz", cut, "state.npz is damaged"),

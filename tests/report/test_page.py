@@ -21,7 +21,7 @@ from curious_replay.report.tables import Table, number
 sys.path.append(str(Path(__file__).parents[1] / "analysis"))
 from folders import counters, write_checkpoint, write_run
 
-EVIL = "<script>alert(1)</script>\"&'{{body}}"
+EVIL = "<script>alert(1)</script>\"&'{{body}} $x^{$"
 
 
 def assay(folder, replay, seed, first, name=None):

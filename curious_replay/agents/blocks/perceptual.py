@@ -5,14 +5,14 @@ what `torch.save` wrote: the network's own, named as in torchvision (`features.0
 the five linear layers of LPIPS (`lin0.model.1.weight`, ...).
 """
 
-import pickle
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
+
+from curious_replay.agents.blocks.weights import read_tensors
+from curious_replay.untrusted import UnreadableError
 
 # Convolutions of VGG16 by stage: their numbers in torchvision, and the channels they end with.
 STAGES = (
@@ -70,23 +70,20 @@ def _read(
     if not Path(path).is_file():
         raise ValueError(f"{option}: there is no file {path}")
     try:
-        if Path(path).suffix == ".safetensors":
-            found = load_file(path)
-        else:
-            found = torch.load(path, map_location="cpu", weights_only=True)  # runs no code
-    except (OSError, SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(
-            f"{option}: {path} is neither safetensors nor weights that torch.save wrote: {error}"
-        ) from error
+        found = read_tensors(Path(path).resolve())  # which may lie in a cache made of links
+    except UnreadableError as error:
+        raise ValueError(f"{option}: {error}") from error
     read = {}
     for name, shape in wanted.items():
-        tensor = found.get(name) if isinstance(found, dict) else None
-        if not isinstance(tensor, Tensor):
+        tensor = found.get(name)
+        if tensor is None:
             raise ValueError(f"{option}: {path} has no tensor {name}")
         if tensor.shape != shape:
             raise ValueError(
                 f"{option}: {name} in {path} must have the shape {list(shape)}, "
                 f"got {list(tensor.shape)}"
             )
+        if not (tensor.is_floating_point() and tensor.layout is torch.strided):
+            raise ValueError(f"{option}: {name} in {path} must be a plain array of floats")
         read[name] = tensor.to(device, torch.float32)
     return read

@@ -1,0 +1,184 @@
+"""What a saved buffer says of itself, checked so thoroughly that compiled code can rely on it.
+
+Checksums find damage. They do not find a save that was made to do harm, and compiled code reads
+whatever memory the numbers in it lead to: so each number is compared with all that it must fit.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curious_replay.untrusted import (
+    UnreadableError,
+    check,
+    check_arrays,
+    folder_itself,
+    raised_as,
+    read_arrays,
+    read_object,
+)
+
+from .chunkfiles import LoadError, SavedChunk
+from .fields import FLAGS, Array, Layout
+from .sumtree import LARGEST
+
+FORMAT = "curious-replay buffer 1"
+MANIFEST = "replay.json"
+STATE = "state.npz"
+COUNTS = ("added", "sampled", "updated", "stale", "refused")
+
+_WANTED: dict[str, Any] = {
+    "format": str,
+    "settings": {
+        "capacity": int, "length": int, "num_envs": int, "window": str, "cross_episodes": bool,
+        "directory": (str, None),
+    },
+    "rule": dict,
+    "minimum": [(float, None)],
+    "random": {
+        "bit_generator": str, "state": {"state": int, "inc": int}, "has_uint32": int,
+        "uinteger": int,
+    },
+    "counts": dict.fromkeys(COUNTS, int),
+    "layout": ([{"name": str, "dtype": str, "shape": [int]}], None),
+    "rows": (int, None),
+    "number": int,
+    "chunks": [{field.name: int for field in fields(SavedChunk)} | {"crc32": [int]}],
+}  # fmt: skip
+_DTYPE = re.compile(r"[<>|][biufcmM]\d{1,2}(\[\w{1,8}\])?")
+_LATEST = 2**62
+"""Times and ids stay below, so that the next ones are numbers of 64 bits too."""
+
+
+class ForeignError(LoadError):
+    """The save is of another version; it is not to be written over either."""
+
+
+def save_name(number: int) -> str:
+    """Name of the folder of a save."""
+    return f"save-{number:06d}"
+
+
+def checksum(content: Mapping[str, Any]) -> int:
+    """The checksum that stands beside the content of a manifest."""
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The content of a save's manifest; what is in it is of the right kind, and fits together."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise LoadError(f"{folder} is not a saved replay buffer: it has no {MANIFEST}")
+    with raised_as(LoadError):
+        whole = read_object(path)
+        content = whole.get("content")
+        found = content.get("format") if isinstance(content, dict) else None
+        if not isinstance(content, dict) or found is None:
+            raise LoadError(f"{path} is damaged or not a saved replay buffer")
+        if found != FORMAT:
+            raise ForeignError(f"{path} has the format {found!r}; this version reads {FORMAT!r}")
+        if whole.get("crc32") != checksum(content):
+            raise LoadError(f"{path} is damaged: its checksum does not match its content")
+        check(content, _WANTED, str(path))
+        _check_content(content, path)
+    return content
+
+
+def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
+    """Bookkeeping of all steps, from the folder of a save; see `_state` in saving.py."""
+    path = folder / STATE
+    with raised_as(LoadError):
+        folder_itself(folder)
+        state = read_arrays(path)
+        settings = content["settings"]
+        envs, stripe = settings["num_envs"], settings["capacity"] // settings["num_envs"]
+        slots = envs * stripe
+        parts = [f"priorities_{i}" for i in range(len(content["minimum"]))]
+        wanted = {
+            "clock": ("int64", (3, envs)),
+            "ends": ("bool", (slots,)),
+            "visits": ("int32", (slots,)),
+            "drawable": ("bool", (slots,)),
+            **dict.fromkeys(parts, ("float64", (slots,))),
+        }
+        check_arrays(state, wanted, path)
+        head, oldest, episode = state["clock"]
+        if np.any((oldest < 0) | (oldest > head) | (episode < 0) | (head > _LATEST // envs)):
+            raise LoadError(f"{path} is damaged: an environment's steps begin after they end")
+        if np.any(head - oldest > stripe):
+            raise LoadError(f"{path} is damaged: more steps than fit are said to be stored")
+        if np.any(state["visits"] < 0):
+            raise LoadError(f"{path} is damaged: visits must be 0 or more")
+        for name in parts:
+            if not np.all((state[name] >= 0) & (state[name] <= LARGEST)):
+                raise LoadError(f"{path} is damaged: priorities must be from 0 to {LARGEST}")
+        _check_chunks(content, head, oldest, folder)
+    return {name: state[name] for name in wanted}
+
+
+def _check_content(content: Mapping[str, Any], path: Path) -> None:
+    settings, random = content["settings"], content["random"]
+    if not 1 <= settings["num_envs"] <= settings["capacity"]:
+        raise UnreadableError(f"{path}: num_envs must be from 1 to capacity")
+    if not 1 <= len(content["minimum"]) <= 2:
+        raise UnreadableError(f"{path}: minimum must be one for each of 1 or 2 rules")
+    if random["bit_generator"] != "PCG64":
+        raise UnreadableError(f"{path}: random numbers must be those of PCG64")
+    for number, most in (
+        *((each, 2**128) for each in random["state"].values()),
+        (random["has_uint32"], 2), (random["uinteger"], 2**32),
+        *((each, _LATEST) for each in content["counts"].values()),
+    ):  # fmt: skip
+        if not 0 <= number < most:
+            raise UnreadableError(f"{path}: {number} must be from 0 to {most - 1}")
+    if content["layout"] is not None:
+        _check_layout(content, path)
+
+
+def _check_layout(content: Mapping[str, Any], path: Path) -> None:
+    if content["rows"] is None or not 1 <= content["rows"] < _LATEST:
+        raise UnreadableError(f"{path}: rows must be at least 1")
+    shapes = {}
+    for field in content["layout"]:
+        if not _DTYPE.fullmatch(field["dtype"]):
+            raise UnreadableError(f"{path}: {field['dtype']!r} is no dtype of numbers or booleans")
+        if not all(0 <= axis < _LATEST for axis in field["shape"]) or len(field["shape"]) > 31:
+            raise UnreadableError(f"{path}: {field['shape']} cannot be the shape of a step's field")
+        shapes[field["name"]] = field["shape"]
+    missing = [flag for flag in FLAGS if shapes.get(flag) != []]
+    if missing or len(shapes) < len(content["layout"]):
+        raise UnreadableError(f"{path}: fields must differ in name, and {FLAGS} must be among them")
+    for name in shapes:
+        if any(other.startswith(f"{name}/") for other in shapes):
+            raise UnreadableError(f"{path}: {name!r} cannot be a field and a group of fields")
+    try:
+        Layout.from_json(content["layout"])
+    except (TypeError, ValueError) as error:
+        raise UnreadableError(f"{path}: {error}") from error
+
+
+def _check_chunks(content: Mapping[str, Any], head: Array, oldest: Array, folder: Path) -> None:
+    """Refuse chunks that are not exactly those of the stored steps."""
+    rows = content["rows"] or 1
+    wanted = {}
+    for env, (low, high) in enumerate(zip(oldest.tolist(), head.tolist(), strict=True)):
+        for number in range(low // rows, -(-high // rows)):
+            span = max(0, low - number * rows), min(rows, high - number * rows)
+            if span[0] < span[1]:
+                wanted[env, number] = span
+    chunks = [SavedChunk(**values) for values in content["chunks"]]
+    count = len(content["layout"] or ())
+    fit = all(
+        0 <= chunk.start <= low and chunk.stop == high and len(chunk.crc32) == count
+        for chunk in chunks
+        for low, high in [wanted.get((chunk.env, chunk.number), (-1, -1))]
+    )
+    found = [(chunk.env, chunk.number) for chunk in chunks]
+    if not fit or sorted(found) != sorted(wanted) or (wanted and content["layout"] is None):
+        raise LoadError(f"{folder} is damaged: its chunks are not those of the stored steps")
