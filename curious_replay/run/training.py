@@ -95,6 +95,7 @@ def _run(
             schedule=facts.schedule,
             **agent.remarks,
         )
+    checkpoints.tidy()  # not before the record is ours: another process may be saving just now
     title = f"{config.choice.env}  {config.choice.agent}  {config.choice.replay}"
     seconds = config.record.print_seconds
     with record, Progress(console, config.train.steps, seconds, title=title) as progress:
