@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/
 
-.PHONY: demo test test-slow fuzz lint format types bench docs wheel clean
+.PHONY: demo test test-slow fuzz lint format types bench soak docs wheel clean
 
 demo: .venv/ready
 	$(RUN)curious demo
@@ -36,6 +36,10 @@ bench: .venv/ready
 	$(RUN)python bench/replay.py --peers --out out/bench
 	$(RUN)python bench/envs.py --out out/bench
 	$(RUN)python bench/update.py --out out/bench
+
+# An hour of kills, resumes and comparisons; a short one is part of `make test-slow`.
+soak: .venv/ready
+	$(RUN)python soak/soak.py --minutes 60 --out out/soak
 
 # site/index.html, which can be read from the disk.
 docs: .venv/ready

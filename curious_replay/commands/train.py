@@ -3,7 +3,9 @@
 PyTorch is imported when the options are known to be right: help and mistakes come at once.
 """
 
+import errno
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -125,7 +127,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     try:
         outcome = train(config, folder, resume=command.resume, console=console)
     except (TrainingFailedError, WorkerError, OSError) as error:
-        print(f"curious: {error}", file=sys.stderr)
+        print(f"curious: {_reason(error, folder)}{_way_on(folder)}", file=sys.stderr)
         return 1
     if outcome.signal is not None and not outcome.finished:
         name = signal.Signals(outcome.signal).name
@@ -138,6 +140,28 @@ def main(arguments: Sequence[str], console: Console) -> int:
         return 128 + outcome.signal
     console.print(f"complete: {outcome.step:,} steps in {folder}", highlight=False, soft_wrap=True)
     return 0
+
+
+def _reason(error: Exception, folder: Path) -> str:
+    """What ended the run, and what would be right."""
+    number = getattr(error, "errno", None)
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(folder).free if folder.exists() else 0
+        return f"the disk of {folder} is full ({free:,} bytes are free): make room there. {error}"
+    if number in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return f"{folder} cannot be written to: mend that, or choose another --logdir. {error}"
+    return str(error)
+
+
+def _way_on(folder: Path) -> str:
+    """How to go on from the last checkpoint, if there is one."""
+    from curious_replay.run.checkpoint import Checkpoints  # noqa: PLC0415
+
+    saved = Checkpoints(folder / "checkpoints").all()
+    if not saved:
+        return ""
+    step = saved[0].name.rpartition("-")[2]
+    return f"\nsaved last at step {step}: `curious train --logdir {folder} --resume` goes on there"
 
 
 def _run_to_resume(base: Config, given: dict[str, str | None]) -> Config | None:

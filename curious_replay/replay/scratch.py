@@ -1,15 +1,16 @@
 """A folder of one's own below a folder that many may use.
 
 Each mapped buffer keeps its chunk files in `directory/buffer-<random>/` and holds a lock on it for
-as long as it lives. What a dead process left behind is known by its free lock and is removed.
+as long as it lives. What a dead process left behind is known by its free lock and is removed. One
+process at a time makes and removes folders, so that none is taken for dead before it has its lock.
 """
 
 import fcntl
 import os
 import resource
-import shutil
 import uuid
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 _LOCK = "lock"
@@ -20,13 +21,16 @@ class Scratch:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(directory)
-        name = uuid.uuid4().hex[:12]
-        hidden = directory / f".buffer-{name}"  # not seen by others before it is locked
-        hidden.mkdir()
-        self._lock = os.open(hidden / _LOCK, os.O_CREAT | os.O_RDWR, 0o644)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self.path = hidden.rename(directory / f"buffer-{name}")
+        alone = os.open(directory, os.O_RDONLY)
+        try:
+            fcntl.flock(alone, fcntl.LOCK_EX)
+            _remove_abandoned(directory)
+            self.path = directory / f"buffer-{uuid.uuid4().hex[:12]}"
+            self.path.mkdir()
+            self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR, 0o644)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        finally:
+            os.close(alone)
         self._end = weakref.finalize(self, _remove, self.path, self._lock, os.getpid())
 
 
@@ -44,7 +48,17 @@ def _remove(folder: Path, lock: int, owner: int) -> None:
     """Remove the folder when its buffer is gone, unless this is a forked child of its process."""
     os.close(lock)
     if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
+        _delete(folder)
+
+
+def _delete(folder: Path) -> None:
+    """Remove a folder; the lock goes last, so that what a kill leaves of it is still known."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name != _LOCK:
+                path.unlink(missing_ok=True)
+        (folder / _LOCK).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _remove_abandoned(directory: Path) -> None:
@@ -52,10 +66,12 @@ def _remove_abandoned(directory: Path) -> None:
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR)
         except OSError:
-            continue  # not ours, or just being removed by another process
+            with suppress(OSError):
+                folder.rmdir()  # if empty, its process died early; else it is not ours
+            continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            _delete(folder)
         except BlockingIOError:
             pass  # its buffer is alive
         finally:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -110,7 +111,7 @@ class Checkpoints:
         replay: ReplayBuffer,
     ) -> Path:
         """Write a checkpoint and remove those that are no longer needed."""
-        self._clean()
+        self.tidy()
         base = _serial(self._base) if self._base else 0
         for path in self.all():  # damaged ones that were passed over
             if _serial(path) > base:
@@ -119,24 +120,30 @@ class Checkpoints:
         name = f"{serial:06d}-step-{step}"
         new = self.folder / f"{UNFINISHED}{name}"
         new.mkdir(parents=True)
-        if self._base is not None:
-            _link_tree(self._base / "replay", new / "replay")
-        replay.save(new / "replay")
-        _save_tensors(new / "agent.safetensors", agent)
-        _save_tensors(new / "policy.safetensors", policy)
-        arrays: dict[str, np.ndarray] = {}
-        packed = pack(state, arrays)
-        (new / "state.json").write_text(json.dumps(packed, allow_nan=False))
-        with (new / "state.npz").open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        files = {path.name: _measure(path, sync=True) for path in new.iterdir() if path.is_file()}
-        content = {"format": FORMAT, "step": step, "files": files}
-        write_json(new / MANIFEST, {**content, "crc32": _checksum(content)})
+        try:
+            if self._base is not None:
+                _link_tree(self._base / "replay", new / "replay")
+            replay.save(new / "replay")
+            _write_all_but_replay(new, step, state, agent, policy)
+        except BaseException:  # on a full disk, what is no use should not take room
+            shutil.rmtree(new, ignore_errors=True)
+            raise
         self._base = new.rename(self.folder / name)
         sync_folder(self.folder)
-        for old in self.all()[KEPT:]:
-            self._remove(old)
+        self.tidy()
         return self._base
+
+    def tidy(self) -> None:
+        """Remove what a killed process left unfinished, and checkpoints that are not needed.
+
+        Those that are newer than the one in use were found to be damaged: they stay until there is
+        a better one.
+        """
+        for path in self.folder.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(path, ignore_errors=True)
+        base = _serial(self._base) if self._base else 0
+        for old in [path for path in self.all() if _serial(path) <= base][KEPT:]:
+            self._remove(old)
 
     def read(self, path: Path) -> Saved:
         """Read and check all but the replay of a checkpoint."""
@@ -189,11 +196,6 @@ class Checkpoints:
         doomed = path.rename(self.folder / f"{UNFINISHED}{path.name}")
         shutil.rmtree(doomed, ignore_errors=True)
 
-    def _clean(self) -> None:
-        """Remove what a killed process left unfinished."""
-        for path in self.folder.glob(f"{UNFINISHED}*"):
-            shutil.rmtree(path, ignore_errors=True)
-
 
 def _serial(path: Path) -> int:
     match = _NAME.fullmatch(path.name)
@@ -220,8 +222,35 @@ def _link_or_copy(source: str, target: str) -> None:
         os.link(source, target)
 
 
+def _write_all_but_replay(
+    new: Path,
+    step: int,
+    state: dict[str, Any],
+    agent: Mapping[str, Tensor],
+    policy: Mapping[str, Tensor],
+) -> None:
+    """Write agent, policy and state of a checkpoint, and last its manifest."""
+    _save_tensors(new / "agent.safetensors", agent)
+    _save_tensors(new / "policy.safetensors", policy)
+    arrays: dict[str, np.ndarray] = {}
+    packed = pack(state, arrays)
+    (new / "state.json").write_text(json.dumps(packed, allow_nan=False))
+    with (new / "state.npz").open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    files = {path.name: _measure(path, sync=True) for path in new.iterdir() if path.is_file()}
+    content = {"format": FORMAT, "step": step, "files": files}
+    write_json(new / MANIFEST, {**content, "crc32": _checksum(content)})
+
+
 def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, path)
+    whole = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    try:
+        save_file(whole, path)
+    except SafetensorError as error:  # tells of a full disk in words only
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def _measure(path: Path, sync: bool = False) -> dict[str, int]:

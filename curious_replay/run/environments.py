@@ -13,6 +13,7 @@ from curious_replay.envs.schedule import PhaseClock
 from curious_replay.envs.vector import RestartingVectorEnv
 from curious_replay.run.env_config import EnvConfig, is_own
 from curious_replay.run.own_env import Adapted, make_own
+from curious_replay.run.own_env_checks import check_step
 from curious_replay.run.spaces import Actions, UnfitEnvironmentError, read_spaces
 
 Array = np.ndarray
@@ -115,9 +116,8 @@ def _try(name: str, env: gymnasium.Env) -> dict[str, Any]:
         )
     actions = Actions.of(env.action_space)
     action = actions.to_env(actions.random(np.random.default_rng(0), 1))[0]
-    _, reward, *_ = env.step(action)
-    if not isinstance(reward, int | float | np.number) or not np.isfinite(reward):
-        raise UnfitEnvironmentError(
-            f"{name} cannot be used: step() returned the reward {reward!r}, not a finite number"
-        )
+    try:
+        check_step(env.step(action), env.observation_space)
+    except UnfitEnvironmentError as error:
+        raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from None
     return info

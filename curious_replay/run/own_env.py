@@ -1,7 +1,8 @@
 """A user's own environment, by Gymnasium id or as "module:Class", made fit for agents.
 
 Its picture is resized to `--env.image-size`, its numbers are put into one row in the order of their
-names, its actions are repeated.
+names, its actions are repeated. What it returns is checked each time: what does not fit is an error
+of its worker, so it is told, the episode ends, and nothing of it is ever learned from.
 """
 
 import importlib
@@ -16,6 +17,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 from PIL import Image
 
+from curious_replay.run.own_env_checks import check_observation, check_step
 from curious_replay.run.spaces import Actions, Space, UnfitEnvironmentError, parts_of
 
 Array = np.ndarray
@@ -62,13 +64,16 @@ class Adapted(gymnasium.Wrapper):
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         observation, info = self.env.reset(**kwargs)
+        check_observation("reset()", observation, self.env.observation_space)
         return self._see(observation), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Hold the action for some frames; rewards add up."""
         total = 0.0
         for _ in range(self._repeat):
-            observation, reward, terminated, truncated, info = self.env.step(action)
+            outcome = self.env.step(action)
+            check_step(outcome, self.env.observation_space)
+            observation, reward, terminated, truncated, info = outcome
             total += float(reward)
             if terminated or truncated:
                 break

@@ -1,5 +1,6 @@
 """What a run will need, told before it begins; what cannot work is refused."""
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,14 @@ def needs(config: Config, facts: EnvFacts, agent: Agent) -> Needs:
 
 
 def check(needed: Needs, folder: Path, storage: str) -> None:
-    """Refuse a run that would end for want of memory or disk."""
+    """Refuse a run that would end for want of memory or disk, or that may not write at all."""
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise PreflightError(
+            f"{existing} cannot be written to: choose another --logdir, or change its permissions"
+        )
     free = free_memory()
     if free is not None and needed.memory > free:
         advice = "choose a smaller --replay.capacity"
@@ -83,9 +91,6 @@ def check(needed: Needs, folder: Path, storage: str) -> None:
             f"this run needs {size(needed.memory)} of memory: {size(needed.replay_memory)} for "
             f"replay and {size(needed.agent_memory)} for the agent; {size(free)} are free: {advice}"
         )
-    existing = folder
-    while not existing.exists():
-        existing = existing.parent
     free_disk = shutil.disk_usage(existing).free
     missing = needed.disk - used_disk(folder)
     if missing > free_disk:

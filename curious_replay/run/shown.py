@@ -127,7 +127,13 @@ def _log(infos: dict[str, Any], name: str, like: Array, num_envs: int) -> Array:
     found = infos.get(name)
     if found is None:
         return np.zeros((num_envs, *like.shape), like.dtype)
-    return np.asarray(found).astype(like.dtype, copy=False)
+    values = np.asarray(found)
+    if values.shape != (num_envs, *like.shape) or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"info[{name!r}] is {values.dtype} of shape {values.shape[1:]} in mid-run; "
+            f"right would be {like.dtype} of shape {like.shape}, as at its start"
+        )
+    return values.astype(like.dtype, copy=False)
 
 
 def _counts(found: Any) -> dict[str, Array]:

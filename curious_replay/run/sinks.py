@@ -32,6 +32,10 @@ class Sink(Protocol):
         """Show nothing more."""
 
 
+class TensorBoardError(OSError):
+    """Events could not be written."""
+
+
 class TensorBoard:
     """Events of one session; TensorBoard joins the sessions of a run by the names of their files.
 
@@ -74,7 +78,7 @@ class TensorBoard:
 
     def _check(self) -> None:
         if self._error is not None:
-            raise RuntimeError(f"TensorBoard cannot be written: {self._error}") from self._error
+            raise TensorBoardError(f"TensorBoard cannot be written: {self._error}") from self._error
 
     def _work(self) -> None:
         """Write what comes; after an error only take it, so that nobody waits for ever."""

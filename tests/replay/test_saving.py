@@ -237,6 +237,34 @@ os.kill(os.getpid(), 9)
     assert living.read(living.ids(), "number").tolist() == list(range(50))
 
 
+def test_what_a_process_left_that_died_while_it_began_or_ended_is_removed(tmp_path):
+    names = {"buffer-begun": [], "buffer-half-removed": ["lock"], "buffer-foreign": ["mine"]}
+    for name, files in names.items():
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).touch()
+    buffer = ReplayBuffer(100, 4, directory=tmp_path)
+    fill(buffer, 10)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"buffer-foreign", buffer._scratch.path.name}
+
+
+def test_the_lock_of_a_buffer_is_the_last_of_it_to_go(tmp_path, monkeypatch):
+    buffer = ReplayBuffer(100, 4, directory=tmp_path)
+    fill(buffer, 10)
+    removed = []
+    real = Path.unlink
+
+    def unlink(self, missing_ok=False):
+        removed.append(self.name)
+        real(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    buffer._scratch._end()
+    assert len(removed) > 1 and removed[-1] == "lock"
+    assert not list(tmp_path.iterdir())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Doubled(Rule):
     """A rule of one's own."""

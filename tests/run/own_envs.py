@@ -1,5 +1,9 @@
 """Environments as users write them, good ones and bad ones."""
 
+import os
+import time
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 from gymnasium import spaces
@@ -105,3 +109,53 @@ class TextLog(Numbers):
     def reset(self, **kwargs):
         observation, _ = super().reset(**kwargs)
         return observation, {"log_name": "text"}
+
+
+class Breaks(Saves):
+    """Goes wrong at its fifth step, in a way to be chosen: always, or until a file is there."""
+
+    def __init__(self, how="", until=""):
+        super().__init__()
+        self.how, self.until, self.steps = how, Path(until) if until else None, 0
+
+    def step(self, action):
+        self.steps += 1
+        observation, *rest = super().step(action)
+        if self.steps != 5 or (self.until and self.until.exists()):
+            return observation, *rest
+        if self.until:
+            self.until.touch()
+        if self.how == "raise":
+            raise RuntimeError("lost its way")
+        if self.how == "crash":
+            os._exit(7)
+        if self.how == "hang":
+            time.sleep(1000)
+        wrong = {
+            "nan": np.array([np.nan, 1, np.inf]),
+            "shape": np.zeros(2),
+            "dtype": np.array(["a", "b", "c"]),
+        }
+        if self.how == "reward":
+            rest[0] = np.nan
+        if self.how == "four":
+            rest.pop()
+        if self.how == "log":
+            rest[-1] = {"log_x": np.zeros(3)}
+        return wrong.get(self.how, observation), *rest
+
+    def reset(self, **kwargs):
+        observation, info = super().reset(**kwargs)
+        return observation, info | {"log_x": 1.0}
+
+
+class BreaksImage(Breaks):
+    """The same with a picture, which may lose its size, its colours or its kind of numbers."""
+
+    observation_space = spaces.Dict(view=spaces.Box(0, 255, (32, 32, 3), np.uint8))
+
+    def _see(self):
+        size = 16 if self.how == "size" and self.steps == 5 else 32
+        dtype = float if self.how == "float" and self.steps == 5 else np.uint8
+        view = np.zeros((size, size, 3), dtype)
+        return {"sight" if self.how == "name" and self.steps == 5 else "view": view}

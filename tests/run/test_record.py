@@ -185,11 +185,11 @@ def test_tensorboard_that_fails_says_so_and_keeps_nobody_waiting(tmp_path):
     record = Record.create(tmp_path, {}, seed=0)
     (tmp_path / "events").rmdir()
     record.metrics(counters(0), {"loss": 1.0})
-    with pytest.raises(RuntimeError, match=r"TensorBoard cannot be written: .*No such file"):
+    with pytest.raises(OSError, match=r"TensorBoard cannot be written: .*No such file"):
         record.position()
-    with pytest.raises(RuntimeError, match="TensorBoard cannot be written"):
+    with pytest.raises(OSError, match="TensorBoard cannot be written"):
         record.metrics(counters(1), {"loss": 1.0})
-    with pytest.raises(RuntimeError, match="TensorBoard cannot be written"):
+    with pytest.raises(OSError, match="TensorBoard cannot be written"):
         record.close()
     record.close()
     assert len(read_lines(tmp_path / "metrics.jsonl")) == 2

@@ -1,0 +1,95 @@
+"""Environments that go wrong in the middle of a run: it is told, and the run goes on if it can."""
+
+import json
+import re
+from functools import partial
+
+import pytest
+from runs import config, lines, run
+
+from curious_replay import cli
+from curious_replay.envs.pool import Restarts, WorkerError
+from curious_replay.run import environments
+from curious_replay.run.files import read_lines
+
+QUICK = Restarts(step_timeout=2.0, limit=2, first_pause=0.01)
+
+# How it breaks, and what is said about it.
+IN_PLACE = {
+    "raise": "RuntimeError: lost its way",
+    "nan": r"2 of 3 numbers are NaN or infinite; right would be finite",
+    "shape": r"observation of shape \(2,\); right would be \(3,\)",
+    "dtype": r"observation of dtype <U1; right would be float64",
+    "reward": r"returned the reward nan; right would be a finite number",
+    "four": r"returned 4 values; right would be observation, reward, terminated, truncated, info",
+}
+PICTURES = {
+    "size": r"observation 'view' of shape \(16, 16, 3\); right would be \(32, 32, 3\)",
+    "float": r"observation 'view' of dtype float64; right would be uint8",
+    "name": r"observation of \['sight'\]; right would be a dict of \['view'\]",
+}
+IN_PROCESSES = {"crash": "exit code 7", "hang": "gave no answer for 2 seconds"}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    made = partial(environments.RestartingVectorEnv, restarts=QUICK)
+    monkeypatch.setattr(environments, "RestartingVectorEnv", made)
+
+
+def settings(how, until="", kind="Breaks", processes=False):
+    arguments = json.dumps({"how": how, "until": str(until)})
+    env = {"arguments_json": arguments, "processes": processes}
+    return config(f"own_envs:{kind}", env=env, train={"steps": 60, "save_every": 2})
+
+
+def went_on(folder, caplog, message):
+    """One episode was cut short, which was said; nothing that is not finite was recorded."""
+    restarted = [
+        line for line in read_lines(folder / "episodes.jsonl") if "worker_restarted" in line
+    ]
+    assert [line["length"] for line in restarted] == [5]
+    assert caplog.text.count("environment 0 failed and is restarted") == 1
+    assert re.search(message, caplog.text)
+    assert "NaN" not in "".join(content.decode() for content in _texts(folder))
+
+
+def _texts(folder):
+    return [content for name, content in lines(folder).items() if name.endswith("jsonl")]
+
+
+@pytest.mark.parametrize(("how", "message"), IN_PLACE.items())
+def test_an_accident_costs_one_episode(how, message, tmp_path, caplog):
+    assert run(settings(how, tmp_path / "mended"), tmp_path / "run").finished
+    went_on(tmp_path / "run", caplog, message)
+
+
+@pytest.mark.parametrize(("how", "message"), PICTURES.items())
+def test_a_picture_that_stays_wrong_ends_the_run(how, message, tmp_path):
+    with pytest.raises(WorkerError, match=message):
+        run(settings(how, kind="BreaksImage"), tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "message"), IN_PROCESSES.items())
+def test_a_process_that_crashes_or_hangs_costs_one_episode(how, message, tmp_path, caplog):
+    assert run(settings(how, tmp_path / "mended", processes=True), tmp_path / "run").finished
+    went_on(tmp_path / "run", caplog, message)
+
+
+def test_what_stays_wrong_ends_the_run_with_the_reason_and_the_way_on(tmp_path, capsys):
+    options = [
+        "train", "--env", "own_envs:Breaks", "--agent", "fake", "--scale", "debug",
+        "--env.no-processes", "--env.arguments-json", '{"how": "nan"}', "--logdir",
+        str(tmp_path / "run"), "--train.save-every", "2",
+    ]  # fmt: skip
+    assert cli.main(options) == 1
+    said = capsys.readouterr().err
+    assert "environment 0 failed 3 times in a row, the last time:" in said
+    assert "2 of 3 numbers are NaN or infinite" in said
+    assert "saved last at step 14: `curious train --logdir" in said
+
+
+def test_a_log_that_changes_its_shape_is_said(tmp_path):
+    with pytest.raises(ValueError, match=r"'log_x'\] is float64 of shape \(3,\).*right would be"):
+        run(settings("log"), tmp_path / "run")
