@@ -1,11 +1,12 @@
 """The demo as a moving picture: update by update, what both models predict beside the truth."""
 
-import io
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
@@ -31,9 +32,10 @@ def film(trials: Sequence[Trial], plan: Plan) -> Array:
     known by then, to the right a column for each seed.
     """
     figure = Figure(figsize=(4.4 + 0.95 * len(trials), 3.2), dpi=PIXELS_PER_INCH, facecolor="white")
+    canvas: Any = FigureCanvasAgg(figure)  # has no types
     with mpl.rc_context(STYLE):
-        widths = (3.5, 0.9 + 0.95 * len(trials))
-        chart, models = np.asarray(figure.subfigures(1, 2, width_ratios=widths))
+        halves: Any = figure.subfigures(1, 2, width_ratios=(3.5, 0.9 + 0.95 * len(trials)))
+        chart, models = halves
         lines = _draw_axes(chart.subplots(), trials, plan)
         chart.subplots_adjust(0.17, 0.17, 0.97, 0.86)
         places = models.subplots(1 + len(RULES), len(trials), squeeze=False)
@@ -47,15 +49,9 @@ def film(trials: Sequence[Trial], plan: Plan) -> Array:
                 line.set_data(updates, error)
             for name, trial, image in images:
                 image.set_data(trial.branches[name].pictures[test])
-            shown.append(_pixels(figure))
+            canvas.draw()
+            shown.append(np.asarray(canvas.buffer_rgba())[..., :3].copy())
     return _with_few_colors(np.stack([*shown, *[shown[-1]] * (HOLD - 1)]))
-
-
-def _pixels(figure: Figure) -> Array:
-    """The figure as it is now, uint8 [height, width, 3]."""
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=PIXELS_PER_INCH, transparent=False, facecolor="white")
-    return np.asarray(Image.open(out).convert("RGB"))
 
 
 def _with_few_colors(pictures: Array) -> Array:
