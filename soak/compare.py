@@ -9,7 +9,7 @@ import numpy as np
 from curious_replay.run.checkpoint import UNFINISHED as UNFINISHED_CHECKPOINT
 from curious_replay.run.checkpoint import Checkpoints
 from curious_replay.run.files import UNFINISHED, read_lines
-from curious_replay.run.record import METRICS, REPEATABLE
+from curious_replay.run.record_files import METRICS, REPEATABLE
 
 TEMPORARY = re.compile(rf"({re.escape(UNFINISHED)}|{re.escape(UNFINISHED_CHECKPOINT)}).*|.*\.new")
 BY_SESSION = re.compile(r"events/.*|speed\.jsonl|meta\.json|checkpoints/.*")

@@ -13,3 +13,14 @@ def no_waiting_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """Whatever an earlier test has set: more threads than cores only wait for each other."""
+    import torch  # noqa: PLC0415  # most tests do without
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

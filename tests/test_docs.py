@@ -57,7 +57,7 @@ def test_what_pages_link_to_is_on_the_site(site):
         ROOT / "examples/own_rule.py"
     ).read_bytes()
     assert 'href="examples/own_rule.py"' in (site / "extending.html").read_text()
-    assert 'src="pictures/demo.png"' in (site / "index.html").read_text()
+    assert 'src="pictures/demo.gif"' in (site / "index.html").read_text()
 
 
 def test_the_site_needs_no_network(site):

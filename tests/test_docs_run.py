@@ -19,7 +19,7 @@ from pages import ROOT, TEXTS, shown
 from curious_replay import cli
 
 # Words of a page in place of which a reader puts their own.
-PLACEHOLDERS = {"RUNS...": "runs", "runs/mini": "runs/debug"}
+PLACEHOLDERS = {"runs/mini": "runs/debug"}
 NAMES = {"envs": "toy/count", "sweep": "toy-mirror"}  # instead of NAME
 # What makes a command small; what comes last counts.
 SMALLER = {

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from curious_replay.replay import Curious, Uniform
 
@@ -15,14 +14,11 @@ EXAMPLE = Path(__file__).parents[1] / "examples/own_agent.py"
 
 
 @pytest.fixture(scope="module")
-def own_agent():
+def own_agent(one_thread):
     spec = importlib.util.spec_from_file_location("own_agent", EXAMPLE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield module
-    torch.set_num_threads(threads)
+    return module
 
 
 @pytest.mark.slow

@@ -178,7 +178,7 @@ class Dreamer(Agent):
         generator: torch.Generator,
         sample: bool,
     ) -> tuple[np.ndarray, PolicyState]:
-        """Let `actor` choose: draw from its policy, or take the likeliest action."""
+        """Let `actor` choose actions [N, A]: drawn from its policy, or the likeliest ones."""
         rows = len(observation["is_first"])
         is_first = torch.from_numpy(observation["is_first"]).to(self.device)
         noise = self.model.latent.noise(rows, generator=generator).to(self.device)
@@ -233,7 +233,7 @@ class Dreamer(Agent):
         return image, vector
 
     def scale_vector(self, vector: Tensor) -> Tensor:
-        """Observed numbers as the networks want them."""
+        """Observed numbers [..., V] as the networks want them."""
         return symlog(vector)
 
     def precision(self) -> AbstractContextManager[None]:

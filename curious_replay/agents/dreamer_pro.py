@@ -169,7 +169,7 @@ class Teacher(nn.Module):
 
     @torch.no_grad()
     def embed(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
-        """What is seen, as one vector, as `WorldModel.embed` makes it."""
+        """What is seen as one vector [..., E], as `WorldModel.embed` makes it."""
         copies = dict(self.copies.items())
         return embed(image, vector, copies["encoder"], copies.get("vector_encoder"))
 

@@ -77,7 +77,7 @@ class DreamerV2(Dreamer):
         return replayed
 
     def scale_vector(self, vector: Tensor) -> Tensor:
-        """Observed numbers are taken as they are."""
+        """Observed numbers [..., V] are taken as they are."""
         return vector
 
     def study(self, replayed: Replayed) -> Study:

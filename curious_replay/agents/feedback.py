@@ -19,7 +19,7 @@ def make_feedback(signals: Mapping[str, Tensor], metrics: Mapping[str, Tensor]) 
 
 
 def check_finite(where: str, terms: dict[str, Tensor]) -> None:
-    """Name the first of the terms that is not finite."""
+    """Name the first of the terms, of any shape, that is not finite."""
     finite = torch.stack([torch.isfinite(term).all() for term in terms.values()]).tolist()
     for name, fine in zip(terms, finite, strict=True):
         if not fine:
@@ -27,5 +27,5 @@ def check_finite(where: str, terms: dict[str, Tensor]) -> None:
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:
-    """Copy to the host as float32."""
+    """Copy to the host as float32, in the same shape."""
     return tensor.detach().float().cpu().numpy()

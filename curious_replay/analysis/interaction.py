@@ -50,7 +50,8 @@ def cumulative(
 ) -> tuple[Array, Array]:
     """Interactions so far, by frames since `start` (paper: Figure 11).
 
-    Rows after `start`, up to and including `stop`. NaN counts as nothing.
+    From frames and counts [N] those after `start`, up to and including `stop`: frames since then,
+    and sums, [M] each. NaN counts as nothing.
     """
     frame, count = np.asarray(frames), np.nan_to_num(np.asarray(counts, np.float64))
     inside = frame > start
@@ -113,7 +114,7 @@ def pixels_by_interval(
 def counts_of(
     run: Run, kind: Kind = "contacts", stored: Stored | None = None
 ) -> tuple[Array, Array]:
-    """Frames and counts of a run: step by step if `stored` still has all steps, else by interval.
+    """Frames and counts [N] of a run: by step if `stored` still has all of them, else by interval.
 
     Where several environments run, their steps are put in order of frames.
     """

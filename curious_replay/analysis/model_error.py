@@ -70,15 +70,6 @@ def error_over_time(
     return times, np.nanmean(means, axis=1) if len(times) else np.zeros(0)
 
 
-def frames_until_modelled(
-    frames: npt.ArrayLike, errors: npt.ArrayLike, threshold: float, *, start: int = 0
-) -> float:
-    """Frames from `start` until the error first is at most `threshold`; NaN if it never is."""
-    frame, error = np.asarray(frames), np.asarray(errors, np.float64)
-    good = np.flatnonzero((frame >= start) & (error <= threshold))
-    return float(frame[good[0]] - start) if len(good) else float("nan")
-
-
 def mean_since(frames: npt.ArrayLike, errors: npt.ArrayLike, start: int) -> float:
     """Mean error of all probes after the frame `start`: low if the change is soon modelled."""
     return _mean(np.asarray(errors, np.float64)[np.asarray(frames) > start])
@@ -121,7 +112,7 @@ def share_of_control(measured: Forgetting, control: Forgetting) -> float:
 def errors_of(
     run: Run, what: str = "mse_object", ahead: tuple[int, int] | None = None
 ) -> tuple[Array, Array]:
-    """Frames and errors of a run's probes, perhaps of some steps ahead (from, to) only."""
+    """Frames and errors [N] of a run's probes, perhaps of some steps ahead (from, to) only."""
     probes = run.probes
     if ahead is not None and probes.rows:
         probes = probes.where((probes["ahead"] >= ahead[0]) & (probes["ahead"] <= ahead[1]))

@@ -201,7 +201,11 @@ def profiles(
     ylabel: str = "share of runs above",
     caption: str = "",
 ) -> Chart:
-    """Performance profiles: share of runs above each score, with intervals."""
+    """Performance profiles: share of runs above each score, with intervals.
+
+    `shares` gives of each method the share at each of the thresholds [N], from 0 to 1, and the
+    lower and upper end of its interval, [N] each.
+    """
     figure, axes = make_figure()
     x = np.asarray(thresholds)
     with mpl.rc_context(STYLE):

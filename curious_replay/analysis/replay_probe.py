@@ -38,7 +38,8 @@ class Profile:
 def relative(priorities: npt.ArrayLike) -> Array:
     """Chance of each step to be drawn relative to uniform: p · N / Σp; 0 if it cannot be drawn.
 
-    N counts the steps that can be drawn, so that their mean is 1.
+    From priorities [N] to as many numbers. N counts the steps that can be drawn, so that their
+    mean is 1.
     """
     p = np.asarray(priorities, np.float64)
     total = p.sum()
@@ -70,7 +71,8 @@ def by_phase(phase: npt.ArrayLike, chance: npt.ArrayLike, visits: npt.ArrayLike)
 def segments(frames: npt.ArrayLike, changes: npt.ArrayLike) -> Array:
     """Which part of the schedule a frame belongs to: 0 before the first change, then 1, 2, ...
 
-    `changes` are the frames at which a new phase begins, without the beginning of the run.
+    `changes` are the frames at which a new phase begins, without the beginning of the run. Gives an
+    integer for each of `frames`, in their shape.
     """
     return np.searchsorted(np.asarray(changes), np.asarray(frames), side="right")
 
@@ -117,9 +119,9 @@ def split(
 ) -> tuple[Array, Array]:
     """Take a priority apart: the count term c·β^v, and the rest, which is surprise (|L| + ε)^α.
 
-    `rule` is that of a saved buffer. In the paper's reading the last update saw one visit less than
-    there are now. A step that was never trained on has p_max, which is all count. Rules without a
-    count term are all surprise.
+    Priorities and visits are [N], and so are both terms. `rule` is that of a saved buffer. In the
+    paper's reading the last update saw one visit less than there are now. A step that was never
+    trained on has p_max, which is all count. Rules without a count term are all surprise.
     """
     p, v = np.asarray(priorities, np.float64), np.asarray(visits, np.float64)
     c, beta = float(rule.get("c", 0.0)), float(rule.get("beta", 0.0))

@@ -50,7 +50,8 @@ class Adaptation:
 def curve(frames: npt.ArrayLike, returns: npt.ArrayLike, grid: npt.ArrayLike, window: int) -> Array:
     """Mean return of the episodes that ended in the `window` frames up to each point of the grid.
 
-    NaN where none did. A run that ended early has no values after its end: nothing is carried on.
+    From frames and returns [N] of episodes to means [len(grid)], NaN where no episode ended. A run
+    that ended early has no values after its end: nothing is carried on.
     """
     frame, value = _clean(frames, returns)
     points = np.asarray(grid)
@@ -189,7 +190,7 @@ def steps_to_solve(
 
 
 def returns_of(run: Run, mode: str = "train") -> tuple[Array, Array]:
-    """Frames and returns of a run's episodes."""
+    """Frames at the end of a run's episodes, and their returns, [N] each."""
     played = run.played(mode)
     return played["frame"], played["return"]
 

@@ -98,7 +98,7 @@ def t_test(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Array:
-    """p-values adjusted to control the false discovery rate; NaN stays NaN and counts as none."""
+    """p-values [N] adjusted to control the false discovery rate; NaN stays NaN and is no test."""
     given = np.asarray(p, np.float64)
     adjusted = np.full(given.shape, np.nan)
     known = np.isfinite(given)

@@ -6,6 +6,7 @@ read from the checkpoint without its pictures. Steps that the buffer has dropped
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def read(checkpoint: Path, frames_per_step: int = 1) -> Stored:
     """Read the bookkeeping of a checkpoint's replay."""
     buffer = SavedBuffer(folder_itself(checkpoint / "replay"))
     path = checkpoint / "state.json"
-    counters = read_object(path).get("counters")
+    counters: Any = read_object(path).get("counters")
     check(counters, dict, f"{path}, counters")
     for name in ("frame", "step"):
         check(counters.get(name), int, f"{path}, counters, {name}")

@@ -15,9 +15,11 @@ from rich.table import Table
 
 from curious_replay.demo import verdict
 from curious_replay.demo.branches import Trial
+from curious_replay.demo.film import TESTS_PER_SECOND, film
 from curious_replay.demo.page import make_page
 from curious_replay.demo.plan import QUICK, Plan
 from curious_replay.demo.trials import run_trials
+from curious_replay.envs.film import write_gif
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class DemoCommand:
 
     out: Path = Path("out/demo.html")
     """The page to write."""
+    film: Path | None = None
+    """A moving picture to write too, as .gif: predictions and errors, update by update."""
     seeds: int = 4
     """How many seeds to run; those for which five minutes are not enough are left out."""
     seed: int = 0
@@ -39,6 +43,8 @@ class DemoCommand:
     """Open the page where there is a desktop."""
 
     def __post_init__(self) -> None:
+        if self.film is not None and self.film.suffix.lower() != ".gif":
+            raise ValueError(f"--film is written as .gif, got {self.film.name!r}")
         if self.seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {self.seeds}")
         if self.seed < 0:
@@ -64,6 +70,9 @@ def main(arguments: Sequence[str], console: Console) -> int:
     command.out.parent.mkdir(parents=True, exist_ok=True)
     command.out.write_text(html, encoding="utf-8")
     _print_result(console, trials, plan)
+    if command.film is not None:
+        write_gif(film(trials, plan), command.film, zoom=1, pictures_per_second=TESTS_PER_SECOND)
+        console.print(f"film: {command.film.resolve()}", soft_wrap=True, highlight=False)
     console.print(f"page: {command.out.resolve()}", soft_wrap=True, highlight=False)
     if command.open and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         webbrowser.open(command.out.resolve().as_uri())

@@ -38,7 +38,7 @@ def film_random_policy(env: gymnasium.Env, frames: int, seed: int) -> Film:
 
 
 def write_gif(pictures: Array, path: Path, *, zoom: int, pictures_per_second: float) -> None:
-    """Write pictures as an endless GIF, each pixel as `zoom` x `zoom` pixels."""
+    """Write pictures uint8 [time, H, W, 3] as an endless GIF, each pixel `zoom` x `zoom` large."""
     if path.suffix.lower() != ".gif":
         raise ValueError(f"a film is written as .gif, got {path.name!r}")
     if zoom < 1:

@@ -105,7 +105,10 @@ class WorkerPool:
                 return answer
 
     def note_step(self, failed: np.ndarray) -> None:
-        """Count a step of all workers; enough of them without a failure end a row of failures."""
+        """Count a step of all workers, of which some failed (bool [workers]).
+
+        Enough steps without a failure end a row of failures.
+        """
         self._healthy_steps[~failed] += 1
         self._failures[self._healthy_steps >= self.policy.forgive_after] = 0
 

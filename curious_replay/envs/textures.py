@@ -85,7 +85,7 @@ class _Copies:
         return self._texels[texel] * np.float32(1 / 255)
 
     def level(self, covered: Floats) -> NDArray[np.int64]:
-        """Which of the kept copies suits a pixel that covers this fraction of the width."""
+        """Which of the kept copies suits pixels that cover these fractions [N] of the width."""
         return np.maximum(self._halvings(covered) - self._finest, 0)
 
     def _halvings(self, covered: Floats) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ def _table(scale: float, base: float) -> tuple[Floats, bool]:
 
 
 def scaled_power(scale: float, base: float, counts: npt.NDArray[Any]) -> Floats:
-    """`scale * base ** counts`, for whole `counts` from 0 on. Next to 0 it may be 0."""
+    """`scale * base ** counts` [N], for whole `counts` [N] from 0 on. Next to 0 it may be 0."""
     results, complete = _table(scale, base)
     try:
         found: Floats = results.take(counts, mode="clip" if complete else "raise")

@@ -73,7 +73,7 @@ class SavedBuffer:
         return self._read(name, None)
 
     def rows(self, name: str, positions: npt.ArrayLike) -> Array:
-        """One field of some steps, by their positions in `ids`: reads no more than these."""
+        """One field of some steps [N, ...], by their positions [N] in `ids`: reads no more."""
         wanted = np.asarray(positions, np.int64).reshape(-1)
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f"positions must be from 0 to {len(self) - 1}")

@@ -91,7 +91,7 @@ class Priorities:
         return signal - self.minimum
 
     def restore(self, values: Floats, opened: Ints, minimum: float) -> None:
-        """Continue from saved values; `opened` are the slots that can be drawn."""
+        """Continue from saved values [slots]; `opened` [N] are the slots that can be drawn."""
         self.values[:] = values
         self.minimum = minimum
         self.tree.set(opened, self.values[opened])
@@ -120,7 +120,7 @@ class Sampler:
             part.add(change, self.visits)
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
-        """Draw `count` slots; returns them with the probability that one draw had for each."""
+        """Draw slots [count], with the probability [count] that one draw had for each."""
         first = self.parts[0].tree
         if len(self.parts) == 1:
             slots = first.sample(count, rng)

@@ -129,7 +129,7 @@ class Storage:
         return chunk
 
     def write(self, env: int, time: int, step: list[Array], at: int | None) -> None:
-        """Write one step: entry `at` of the arrays in `step`, or they themselves.
+        """Write one step: entry `at` of arrays [num_envs, ...], or, with None, arrays [...].
 
         Fails where there is no room for another chunk, on a full disk for instance.
         """

@@ -41,7 +41,7 @@ class SumTree:
         return float(_node_sum(self.table, 0))
 
     def get(self, indices: Ints) -> Floats:
-        """Return the values at `indices`."""
+        """Return the values at `indices`, in their shape."""
         return self.leaves[indices]
 
     def set(self, indices: Ints, values: Floats) -> None:
@@ -59,7 +59,7 @@ class SumTree:
             )
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
-        """Draw `count` indices independently, each with probability value / total."""
+        """Draw indices [count] independently, each with probability value / total."""
         drawn = _draw(self.table, self.level, rng.random(count))
         if drawn.size < count:
             raise ValueError("cannot sample: all values are 0")
@@ -97,7 +97,10 @@ def _rows_above(numbers: int) -> int:
 
 @compiled
 def set_leaves(table: Floats, capacity: int, indices: Ints, values: Floats) -> int:
-    """Set leaves up to the first wrong one, and the sums above them. Returns how many were set."""
+    """Set leaves at indices [N] to values [N], and the sums above them; stop at a wrong one.
+
+    Returns how many were set.
+    """
     many = len(indices)
     if many != len(values):
         return -1

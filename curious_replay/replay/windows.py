@@ -72,7 +72,7 @@ class Windows:
         return int((self.head - self.oldest).sum())
 
     def push(self, env: int | None) -> Ints:
-        """Enter one new step of every environment, or of `env` alone; returns all ids, or its."""
+        """Enter a new step of every environment, or of `env`; returns ids [num_envs], or one []."""
         ids = self.next_ids
         self.waiting += 1
         if env is None:

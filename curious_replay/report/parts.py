@@ -44,7 +44,7 @@ class Section:
 
 
 def grid_of(methods: m.Methods) -> tuple[np.ndarray, int]:
-    """Points along the frames of all runs, and a window for means."""
+    """Points [POINTS] along the frames of all runs, and a window for means, in frames."""
     last = max((run.frames_done for run in m.all_runs(methods)), default=0)
     return np.linspace(0, last, POINTS + 1)[1:].astype(np.int64), max(last // 25, 1)
 

@@ -32,7 +32,10 @@ def look(
     infos: dict[str, Any],
     logs: dict[str, Array],
 ) -> Shown:
-    """Put together what a vector environment returned; `logs` tells what is to be stored."""
+    """Put together what a vector environment returned, all [num_envs, ...].
+
+    `logs` has a value of everything that is to be stored: of that shape and dtype it will be.
+    """
     count = len(rewards)
     return Shown(
         observation={name: np.asarray(value) for name, value in observation.items()},

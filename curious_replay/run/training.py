@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -82,7 +83,7 @@ def _run(
     shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
     if exists:
         _check_camera(folder, facts)
-        position = saved.state.get("record") if saved else {}
+        position: Any = saved.state.get("record") if saved else {}
         record = Record.open(folder, position=position, **shows)
         snapshots.forget_after(folder, saved.step if saved else 0)
         write_json(folder / "config.json", config.to_json())

@@ -33,7 +33,8 @@ def open_loop_film(truth: Array, model: Array, context: int) -> Array:
 def dreams_film(truth: Array, models: Mapping[str, Array], context: int) -> Array:
     """Show what happened above what each of several models predicted, a row for each.
 
-    As `open_loop_film`, but for the error, which would double the rows.
+    `truth` and `models` are uint8 [B, T, h, w, 3]. As `open_loop_film`, but for the error, which
+    would double the rows.
     """
     rows = {"truth": truth, **models}
     _check_alike(rows, context)

@@ -28,6 +28,13 @@ def make_batch(rows=3, steps=8, actions=4, size=32, vector=0, discrete=True, see
     return batch
 
 
+def batch_of(kind="discrete", **kwargs):
+    """`make_batch` with four discrete actions, or with two continuous ones."""
+    if kind == "continuous":
+        kwargs |= {"actions": 2, "discrete": False}
+    return make_batch(**kwargs)
+
+
 def with_streams(batch, streams, **kwargs):
     """The batch with windows of further streams in it, {name: (windows, length)}."""
     made = dict(batch)
@@ -41,3 +48,8 @@ def check_td_where_no_step_led(td, is_first):
     """Unknown at the first step of each window, 0 where an episode begins later; [B, T] both."""
     assert np.array_equal(np.isnan(td), np.arange(td.shape[1]) + np.zeros_like(td) == 0)
     assert np.array_equal(td[:, 1:] == 0, is_first[:, 1:])
+
+
+def count(module):
+    """Parameters that learn."""
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from batches import check_td_where_no_step_led, make_batch
+from batches import batch_of, check_td_where_no_step_led, make_batch
 from test_dreamer_v2 import by_definition, catch, count, start_of
 
 from curious_replay.agents.blocks.prototypes import assign
@@ -31,12 +31,6 @@ SPACES = {
 def make(kind="discrete", seed=0, **changes):
     config = DISCRETE if kind == "discrete" else CONTINUOUS
     return DreamerPro(dataclasses.replace(config, **changes), SPACES[kind], seed)
-
-
-def batch_of(kind="discrete", **kwargs):
-    if kind == "continuous":
-        kwargs |= {"actions": 2, "discrete": False}
-    return make_batch(**kwargs)
 
 
 def test_parameter_counts():

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import check_td_where_no_step_led, make_batch
+from batches import batch_of, check_td_where_no_step_led, count
 
 from curious_replay.agents.blocks.lookup import as_tensor
 from curious_replay.agents.blocks.rssm import State
@@ -27,16 +27,6 @@ SPACES = {
 def make(kind="discrete", seed=0, **changes):
     config = DISCRETE if kind == "discrete" else CONTINUOUS
     return DreamerV2(dataclasses.replace(config, **changes), SPACES[kind], seed)
-
-
-def batch_of(kind="discrete", **kwargs):
-    if kind == "continuous":
-        kwargs |= {"actions": 2, "discrete": False}
-    return make_batch(**kwargs)
-
-
-def count(module):
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
 
 
 @pytest.mark.parametrize(

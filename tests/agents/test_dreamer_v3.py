@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import check_td_where_no_step_led, make_batch
+from batches import check_td_where_no_step_led, count, make_batch
 
 from curious_replay.agents.blocks.heads import TwoHot
 from curious_replay.agents.blocks.lookup import as_tensor
@@ -31,10 +31,6 @@ def make(kind="discrete", seed=0, **changes):
 
 def batch_of(kind="discrete", **kwargs):
     return make_batch(**KINDS[kind][1], **kwargs)
-
-
-def count(module):
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
 
 
 @pytest.mark.parametrize(

@@ -19,16 +19,7 @@ from curious_replay.envs import make
 from curious_replay.replay import ReplayBuffer, Uniform
 from curious_replay.run import Choice, preset, train
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Tests run side by side: more threads than cores only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
 def random_walk(steps, length, seed=0):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from test_learning import random_walk
 
 from curious_replay.agents.interface import Spaces
@@ -12,16 +11,8 @@ from curious_replay.agents.iris import Iris
 from curious_replay.run import Choice, preset
 from curious_replay.run.learner import Learner
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CHOICE = Choice(env="toy/mirror", agent="iris", replay="uniform", scale="mini")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Tests run side by side: more threads than cores only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def entropy(classes):

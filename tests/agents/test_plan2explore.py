@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import check_td_where_no_step_led, make_batch
+from batches import batch_of, check_td_where_no_step_led, count
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import DREAMER_V2, DREAMER_V2_NORM, DREAMER_V3, NORM_EPS
@@ -35,16 +35,6 @@ CONFIGS = {"v2": V2, "v2-norm": V2_NORM, "v3": V3}
 
 def make(config=V2, kind="continuous", seed=0, **changes):
     return Plan2Explore(dataclasses.replace(config, **changes), SPACES[kind], seed)
-
-
-def batch_of(kind="continuous", **kwargs):
-    if kind == "continuous":
-        kwargs |= {"actions": 2, "discrete": False}
-    return make_batch(**kwargs)
-
-
-def count(module):
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +123,7 @@ def catch(agent, name):
 @pytest.mark.parametrize("name", ["v2", "v3"])
 def test_ensemble_learns_the_next_state(name, alignment):
     """Against a loop over steps; where a new episode begins there is nothing to learn."""
-    agent, batch = make(CONFIGS[name], alignment=alignment), batch_of()
+    agent, batch = make(CONFIGS[name], alignment=alignment), batch_of("continuous")
     assert batch["is_first"][:, 1:].any()
     replayed, study = studied(agent, batch)
     caught = catch(agent, "ensemble_adam")
@@ -158,7 +148,7 @@ def test_ensemble_learns_the_next_state(name, alignment):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_no_gradient_of_the_ensemble_reaches_the_world_model(name):
     agent = make(CONFIGS[name])
-    replayed, study = studied(agent, batch_of())
+    replayed, study = studied(agent, batch_of("continuous"))
     caught = catch(agent, "ensemble_adam")
     agent.study_ahead(replayed, study)
     parameters = [*agent.dreamer.model.parameters()]
@@ -209,7 +199,7 @@ def test_released_alignment_does_not_see_the_action_that_is_taken():
 @pytest.mark.parametrize(("name", "cut"), [("v2", slice(0, -1)), ("v3", slice(1, None))])
 def test_explorer_strives_for_novelty_of_the_states_that_its_dreamer_counts(name, cut):
     agent = make(CONFIGS[name])
-    replayed, study = studied(agent, batch_of())
+    replayed, study = studied(agent, batch_of("continuous"))
     novelty, seen = agent.novelty, []
     agent.novelty = lambda imagined: seen.append(novelty(imagined)) or seen[-1]
     lesson, _ = agent._explore(replayed, study.start)
@@ -228,7 +218,7 @@ def test_continuous_explorer_gets_gradients_through_the_ensemble():
 @pytest.mark.parametrize("name", CONFIGS)
 def test_disagreement_falls_on_what_the_ensemble_has_learned(name):
     settings = dataclasses.replace(CONFIGS[name].ensemble, lr=3e-3)
-    agent, batch = make(CONFIGS[name], ensemble=settings), batch_of(ends=0)
+    agent, batch = make(CONFIGS[name], ensemble=settings), batch_of("continuous", ends=0)
     replayed, study = studied(agent, batch)
     feature = study.belief.states.feature.detach()
     known = torch.cat([feature[:-1], replayed.previous_action[1:]], -1).flatten(0, 1)
@@ -288,7 +278,7 @@ def test_everything_learns(name):
     agent = make(CONFIGS[name])
     before = {key: value.clone() for key, value in agent.state_dict().items()}
     for seed in range(2):  # some heads begin at 0 and pass nothing on at first
-        agent.update(batch_of(seed=seed))
+        agent.update(batch_of("continuous", seed=seed))
     slow = ("target_critic", "slow_critic")
     for key, parameter in agent.named_parameters():
         moved = not torch.equal(before[key], parameter)
@@ -297,7 +287,7 @@ def test_everything_learns(name):
 
 def test_explorer_collects_and_the_task_actor_is_evaluated():
     for name, config in CONFIGS.items():
-        agent, batch = make(config), batch_of(rows=4)
+        agent, batch = make(config), batch_of("continuous", rows=4)
         observation = {field: array[:, 0] for field, array in batch.items()}
         actors = {"explorer": agent.explorer.actor, "task": agent.dreamer.behaviour.actor}
         used = []
@@ -310,7 +300,7 @@ def test_explorer_collects_and_the_task_actor_is_evaluated():
 
 
 def test_evaluation_on_dreamer_v2_takes_the_mode():
-    agent, batch = make(), batch_of(rows=4)
+    agent, batch = make(), batch_of("continuous", rows=4)
     agent.dreamer.model.latent.sample = lambda outputs, noise: agent.dreamer.model.latent.mode(
         outputs
     )
@@ -340,7 +330,7 @@ def test_signals_that_the_explorer_cannot_give_are_refused():
 
 
 def test_what_is_not_finite_in_exploration_is_named():
-    agent, batch = make(), batch_of()
+    agent, batch = make(), batch_of("continuous")
     agent.ensemble.weight.data[0, 0, 0] = torch.nan
     with pytest.raises(NonFiniteError, match="ensemble/loss"):
         agent.update(batch)

@@ -101,13 +101,6 @@ def test_model_error_gives_scenes_the_same_weight():
     assert model_error.error_over_time([], [], [])[0].tolist() == []
 
 
-def test_frames_until_modelled():
-    args = ([10, 20, 30], [5, 4, 1])
-    assert model_error.frames_until_modelled(*args, 4) == 20
-    assert model_error.frames_until_modelled(*args, 4, start=25) == 5
-    assert math.isnan(model_error.frames_until_modelled(*args, 0.5))
-
-
 def test_forgetting_and_its_control():
     frames = np.arange(10, 110, 10)  # the object goes at 50
     kept = [9, 9, 2, 2, 2, 2, 3, 2, 3, 3]

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from curious_replay import cli
 from curious_replay.analysis import load, stored
+from curious_replay.analysis.chart import COLORS
 from curious_replay.commands import demo
-from curious_replay.demo import stream, trials, verdict
+from curious_replay.demo import film, stream, trials, verdict
 from curious_replay.demo.branches import Branch, Trial, ball_error, run_trial
 from curious_replay.demo.page import make_page
 from curious_replay.demo.plan import QUICK, Plan
@@ -183,6 +185,38 @@ def test_seeds_without_time_are_left_out(monkeypatch, tmp_path):
         assert shown == list(range(1, len(begun) + 1))
 
 
+def coloured(picture, ink):
+    """How many pixels of a picture have a colour, and the rightmost column with one."""
+    red, green, blue = (int(ink[i : i + 2], 16) for i in (1, 3, 5))
+    at = np.abs(picture.astype(int) - (red, green, blue)).max(-1) < 8
+    return at.sum(), np.flatnonzero(at.any(0)).max(initial=0)
+
+
+def test_the_film_shows_predictions_and_errors_as_they_come():
+    shade = np.linspace(0, 255, 5).astype(np.uint8)
+    pictures = {
+        name: [np.full((4, 4, 3), (0, s, 255), np.uint8) for s in order]
+        for name, order in (("uniform", shade), ("curious", shade[::-1]))
+    }
+    plan = Plan(updates=80, test_every=20, seen=0)
+    seeds = [made_up(0, [0.4] * 5, [0.4, 0.3, 0.2, 0.1, 0.1]) for _ in range(2)]
+    for trial in seeds:
+        for name, branch in trial.branches.items():
+            branch.pictures += pictures[name]
+    shown = film.film(seeds, plan)
+    assert shown.shape[0] == 5 + film.HOLD - 1
+    assert (shown[4:] == shown[4]).all()
+    right = shown[0].shape[1] // 2
+    for test in range(5):
+        for name in pictures:
+            differs = shown[test][:, right:].astype(int) - pictures[name][test][0, 0]
+            there = np.abs(differs).max(-1) < 32  # half a shade: colours are few
+            assert there.sum() > 2 * 50 * 50  # both seeds
+    curve = [coloured(each[:240, 60:right], COLORS["curious"]) for each in shown[:5]]
+    assert [end for _, end in curve] == sorted({end for _, end in curve})
+    assert curve[-1][0] > 2 * curve[1][0]
+
+
 @pytest.mark.slow
 def test_processes_find_what_one_finds(trial, tmp_path):
     shown = []
@@ -201,8 +235,12 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("DISPLAY", ":0")
     page = tmp_path / "a" / "page.html"
     command = ["demo", "--quick", "--seeds", "1", "--seed", "3", "--out", str(page)]
-    assert cli.main([*command, "--no-open"]) == 0
+    gif = tmp_path / "b" / "film.gif"
+    assert cli.main([*command, "--no-open", "--film", str(gif)]) == 0
     said = capsys.readouterr().out
+    assert f"film: {gif}" in said
+    with Image.open(gif) as moving:
+        assert moving.n_frames == 1 + QUICK.updates // QUICK.test_every
     assert f"page: {page}" in said
     assert "seed 3" in said
     assert f"{QUICK.all_updates} of {QUICK.all_updates} updates" in said
@@ -217,12 +255,19 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert opened == []
 
 
-@pytest.mark.parametrize("wrong", [["--seeds", "0"], ["--seed", "-1"]])
-def test_what_cannot_be_is_refused(wrong, capsys):
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--seeds", "0"], "--seeds must be at least 1, got 0"),
+        (["--seed", "-1"], "--seed must be at least 0, got -1"),
+        (["--film", "a.mp4"], "--film is written as .gif, got 'a.mp4'"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong, said, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(["demo", "--quick", *wrong])
     assert stopped.value.code == 2
-    assert f"{wrong[0]} must be at least" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find() is None, reason="no Chromium here; set CHROMIUM to where it is")

@@ -15,16 +15,19 @@ from fuzz import ALLOWED, fuzz
 from mutate_arrays import Harm
 from targets import TARGETS, Target
 
-INPUTS = {"record": 30, "mapped": 30, "torch": 40, "torch-old": 40}
+INPUTS = {"record": 30, "mapped": 30, "torch": 40, "torch-old": 40, "report": 15, "resume": 15}
+SLOW = {"report", "resume"}
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in TARGETS]
+)
 def test_every_input_is_read_or_refused(name):
     outcomes, defects = fuzz(name, seed=0, first=0, count=INPUTS.get(name, 120))
     assert not defects
     assert outcomes["read"]
-    # Snapshots and tables leave out what cannot be read.
-    assert outcomes["refused"] or name in ("snapshot", "table")
+    # Snapshots and tables leave out what cannot be read, and a report names it.
+    assert outcomes["refused"] or name in ("snapshot", "table", "report")
 
 
 def write(folder):
@@ -32,8 +35,7 @@ def write(folder):
 
 
 def look_up(folder):
-    if (folder / "a.json").read_bytes() != b'{"a": 1}':
-        raise KeyError("a")
+    raise KeyError("a")
 
 
 def take_memory(folder):

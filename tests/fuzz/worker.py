@@ -23,6 +23,8 @@ from mutate_bytes import mutate_bytes
 from mutate_json import mutate_json, mutate_lines
 from targets import Target
 
+import curious_replay
+
 SECONDS = 5.0
 """Of computing that one input may take."""
 MEMORY = 512 * 2**20
@@ -30,6 +32,10 @@ MEMORY = 512 * 2**20
 CODE = {"os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "pickle.find_class",
         "ctypes.dlopen", "os.fork", "os.forkpty"}  # fmt: skip
 """What must not happen while a file is read, as Python tells those who listen."""
+
+
+PARTS = (str(Path(curious_replay.__file__).parent), sys.prefix, sys.base_prefix, "/proc/", "/sys/")
+"""Where files are that any program opens."""
 
 
 class HangError(BaseException):
@@ -52,10 +58,10 @@ class Watch:
         elif event == "open" and isinstance(details[0], str | bytes | os.PathLike):
             path = os.fsdecode(details[0])
             linked = Path(path).is_symlink() and not (details[2] or 0) & os.O_NOFOLLOW
-            inside = path.startswith(self.folder) and ".." not in path
-            # Python's own modules may be loaded at any time.
-            if linked or not (inside or "site-packages" in path or path.startswith(sys.prefix)
-                              or path.startswith(sys.base_prefix) or path.startswith("/proc/")
+            # A bare name lies in a folder that is open: one whose files are being removed.
+            inside = "/" not in path or (path.startswith(self.folder) and ".." not in path)
+            # Modules may be loaded at any time, and so may what comes with them.
+            if linked or not (inside or "site-packages" in path or path.startswith(PARTS)
                               or path.endswith((".py", ".pyc", ".nbi", ".nbc"))):  # fmt: skip
                 self.seen.append(f"opened a file elsewhere: {path}")
 

@@ -1,0 +1,26 @@
+"""What is read at once stays small enough to be."""
+
+import ast
+
+import pytest
+from imported import PACKAGE
+
+MOST_LINES_OF_A_FILE = 400
+MOST_LINES_OF_A_FUNCTION = 80
+MOST_LINES_OF_THE_METHOD = 100  # on one screen
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_and_functions_are_short(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= MOST_LINES_OF_A_FILE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno < MOST_LINES_OF_A_FUNCTION, node.name
+
+
+def test_the_method_is_on_one_screen():
+    text = (PACKAGE / "replay/priority.py").read_text()
+    assert len(text.splitlines()) < MOST_LINES_OF_THE_METHOD
