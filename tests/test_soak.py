@@ -26,7 +26,6 @@ from victim import WAYS, Size  # noqa: E402
 from curious_replay.run.agents import AGENTS  # noqa: E402
 from curious_replay.run.replay_config import REPLAYS  # noqa: E402
 
-
 OURS = [name for name in AGENTS if name != "fake"]  # which other tests add
 
 
