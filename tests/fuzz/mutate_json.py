@@ -87,7 +87,7 @@ def mutate_json_like(line: bytes, pattern: bytes) -> bytes:
 
 def _places(content: Any) -> Any:
     """Containers and the keys or positions in them."""
-    todo = [content]
+    todo = [content] if isinstance(content, dict | list) else []
     while todo:
         each = todo.pop()
         inside = list(each.items() if isinstance(each, dict) else enumerate(each))
