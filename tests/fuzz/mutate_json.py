@@ -68,7 +68,7 @@ def mutate_lines(data: bytes, rng: random.Random) -> bytes:
                 if lines:
                     try:
                         content = json.loads(lines[at])
-                    except ValueError:
+                    except (ValueError, RecursionError):
                         continue
                     lines[at] = mutate_json(content, rng)
                     if rng.random() < 0.3:  # so that it is still written as the record writes
