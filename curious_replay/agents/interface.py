@@ -136,8 +136,8 @@ class Agent(nn.Module, ABC):
         self.generator.set_state(tensors["generator"])
 
     def _load(self, array: np.ndarray) -> Tensor:
-        """Any array as float32 on the device."""
-        return torch.from_numpy(array).to(self.device).float()
+        """Any array as float32 on the device; a copy, so that it always begins where tensors do."""
+        return torch.from_numpy(array).to(self.device, torch.float32, copy=True)
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

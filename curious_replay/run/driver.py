@@ -123,7 +123,9 @@ class Driver:
     def load_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
         """Go on from `tensors()`."""
         for name, value in self.policy.items():
-            self.policy[name] = tensors[f"policy.{name}"].to(value)
+            # A copy lies in memory as new tensors do. Products of matrices round differently where
+            # it begins elsewhere, as it does within a file.
+            self.policy[name] = tensors[f"policy.{name}"].to(value, copy=True)
         self.generator.set_state(tensors["generator"])
 
     def _begin(self, number: int) -> None:

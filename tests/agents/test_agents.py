@@ -211,3 +211,15 @@ def test_a_batch_of_two_steps_is_enough(name):
     batch["is_first"][:] = True  # nothing leads anywhere
     metrics = make(name).update(batch).metrics
     assert all(np.isfinite(value) for value in metrics.values())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_batches_begin_where_memory_of_tensors_does(dtype):
+    """Wherever NumPy has put them: else products might round differently after a resume."""
+    agent = DreamerV2(DISCRETE, KINDS["vector"][0], 0)
+    for offset in range(1, 5):
+        array = np.arange(20, dtype=dtype)[offset:]
+        loaded = agent._load(array)
+        assert loaded.data_ptr() % 64 == 0
+        assert loaded.dtype == torch.float32
+        assert loaded.tolist() == array.tolist()
