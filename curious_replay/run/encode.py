@@ -1,10 +1,11 @@
 """Films as files: H.264 that plays everywhere, or GIF where there is no ffmpeg."""
 
 import math
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -83,16 +84,26 @@ def _write_mp4(pictures: Iterator[Array], path: Path, fps: float) -> None:
 
 def _start(command: list[str], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=complaints,
-            # Ctrl-C is for the run, which will want to finish this film.
-            start_new_session=True,
-        )
+        with _deaf_to_stops():
+            return subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=complaints
+            )
     except OSError as error:
         raise EncodeError(f"ffmpeg cannot be started: {error}") from error
+
+
+@contextmanager
+def _deaf_to_stops() -> Iterator[None]:
+    """Let processes that begin here not hear Ctrl-C and SIGTERM.
+
+    Schedulers and terminals send them to all processes of a run. They are for the run itself, which
+    will want to finish this film.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _feed(process: subprocess.Popen[bytes], pictures: Iterator[Array]) -> None:
@@ -127,6 +138,7 @@ def _ffmpeg() -> str:
     try:
         import imageio_ffmpeg  # type: ignore[import-untyped]  # noqa: PLC0415  # may be missing
 
-        return str(imageio_ffmpeg.get_ffmpeg_exe())
+        with _deaf_to_stops():  # it is tried there
+            return str(imageio_ffmpeg.get_ffmpeg_exe())
     except (ImportError, RuntimeError) as error:
         raise EncodeError("no ffmpeg was found (pip install imageio-ffmpeg)") from error
