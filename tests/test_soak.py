@@ -60,11 +60,11 @@ def test_memory_is_not_judged_before_the_buffer_is_full():
 @pytest.mark.slow
 def test_an_interrupted_soak_keeps_its_counts(tmp_path):
     command = soak("--watch", 0, "--agents", "dreamerv3", "--out", tmp_path)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    while process.poll() is None and not (tmp_path / "soak.json").exists():
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not (tmp_path / "soak.json").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate()
     assert process.returncode == 130
     assert "interrupted" in said
     assert Counts.read(tmp_path / "soak.json").starts > 0

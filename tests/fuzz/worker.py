@@ -34,7 +34,8 @@ CODE = {"os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "pickle.fi
 """What must not happen while a file is read, as Python tells those who listen."""
 
 
-PARTS = (str(Path(curious_replay.__file__).parent), sys.prefix, sys.base_prefix, "/proc/", "/sys/")
+PARTS = (str(Path(curious_replay.__file__).parent), sys.prefix, sys.base_prefix, "/proc/", "/sys/",
+         "/dev/shm/")  # fmt: skip
 """Where files are that any program opens."""
 
 

@@ -24,7 +24,7 @@ def test_ray_survives_the_loss_of_a_node(undisturbed, sweep_command, results, tm
     runs = tmp_path / "runs" / "debug"
     command = [sys.executable, "-m", "curious_replay.cli", *sweep_command(tmp_path, *options)]
     done = subprocess.run(
-        [sys.executable, str(LOSE_A_NODE), str(runs), *command],
+        [sys.executable, str(LOSE_A_NODE), str(runs), "150", *command],
         capture_output=True,
         text=True,
         check=False,
