@@ -102,7 +102,7 @@ def _change(inside: Any, key: Any, rng: random.Random, places: list[Any]) -> Non
     match rng.randrange(10):
         case 0 | 1 | 2 | 3:
             inside[key] = _strange(rng)
-        case 4 | 5 if isinstance(value, int | float):
+        case 4 | 5 if isinstance(value, int | float) and abs(value) < 10**300:
             inside[key] = rng.choice([-value, value + 1, value - 1, value * 2, float(value), -1])
         case 6:
             other, where = rng.choice(places)
