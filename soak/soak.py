@@ -137,6 +137,8 @@ def main() -> int:
     if options.markdown:
         print(Counts.read(options.markdown).markdown())
         return 0
+    # A shell lets what it begins in the background ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options.out.mkdir(parents=True, exist_ok=True)
     soak = Soak(options.out, options.seed)
     interrupted = False
