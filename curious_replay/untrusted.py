@@ -78,7 +78,11 @@ def read_bytes(path: Path) -> bytes:
 
 def folder_itself(path: Path) -> Path:
     """The folder, which must not be a symbolic link: that could lead anywhere."""
-    if path.is_symlink():
+    try:
+        linked = path.is_symlink()
+    except OSError as error:  # its name may be longer than names can be
+        raise UnreadableError(f"{path} cannot be opened: {error}") from error
+    if linked:
         raise UnreadableError(f"{path} is a symbolic link; it must be a folder itself")
     return path
 

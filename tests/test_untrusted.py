@@ -14,6 +14,7 @@ from curious_replay.replay import manifest as replay_manifest
 from curious_replay.untrusted import (
     UnreadableError,
     check,
+    folder_itself,
     open_file,
     read_arrays,
     read_json,
@@ -255,3 +256,8 @@ def test_flags_in_a_chunk_are_true_or_false(save):
     change_manifest(save, repair)
     with pytest.raises(LoadError, match="neither true nor false"):
         ReplayBuffer.load(save)
+
+
+def test_names_longer_than_names_can_be(tmp_path):
+    with pytest.raises(UnreadableError, match="cannot be opened"):
+        folder_itself(tmp_path / ("x" * 300))
