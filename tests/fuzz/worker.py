@@ -35,7 +35,7 @@ CODE = {"os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "pickle.fi
 
 
 PARTS = (str(Path(curious_replay.__file__).parent), sys.prefix, sys.base_prefix, "/proc/", "/sys/",
-         "/dev/shm/")  # fmt: skip
+         "/dev/shm/pym-")  # fmt: skip
 """Where files are that any program opens."""
 
 
