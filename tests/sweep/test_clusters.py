@@ -2,14 +2,13 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from waiting import wait_for
+from waiting import saved_on_the_way, stopped_in_order, wait_for
 
 from curious_replay import cli
 from curious_replay.sweep import launchers
@@ -84,18 +83,12 @@ def test_a_stopped_sweep_saves_its_runs(
         stderr=subprocess.DEVNULL,
     )
     runs = tmp_path / "runs" / "debug"
-    wait_for(lambda: any(runs.glob("*/checkpoints/*-step-*")))
+    wait_for(lambda: saved_on_the_way(runs))
     sweep.terminate()
     assert sweep.wait() == 128 + signal.SIGTERM
     wait_for(lambda: any(stopped_in_order(log) for log in runs.glob("*.log")))
     assert cli.main(sweep_command(tmp_path)) == 0
     assert results(tmp_path) == results(undisturbed)
-
-
-def stopped_in_order(log):
-    """Whether the last thing a run did was to save: its log ends with the step of a checkpoint."""
-    steps = re.findall(r" step (\d+) ", log.read_text())
-    return bool(steps) and any(log.with_suffix("").glob(f"checkpoints/*-step-{steps[-1]}"))
 
 
 @pytest.mark.parametrize(("launcher", "package"), [("ray", "ray"), ("slurm", "submitit")])

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from waiting import wait_for
+from waiting import saved_on_the_way, stopped_in_order, wait_for
 
 from curious_replay import cli
 from curious_replay.experiments import catalogue
@@ -88,13 +88,13 @@ def start(command, stdout=subprocess.PIPE):
 def test_a_stopped_sweep_saves_and_goes_on(undisturbed, tmp_path, sweep_command, results):
     sweep = start(sweep_command(tmp_path))
     runs = tmp_path / "runs" / "debug"
-    wait_for(lambda: any(runs.glob("*/checkpoints/*-step-*")))
+    wait_for(lambda: saved_on_the_way(runs))
     os.killpg(sweep.pid, signal.SIGINT)  # Ctrl-C reaches the whole group
     said, _ = sweep.communicate()
     assert sweep.returncode == 128 + signal.SIGINT
     assert "the same command goes on" in said
     assert not (tmp_path / "out").exists()
-    assert any("stopped by" not in log.read_text() for log in runs.glob("*.log"))
+    assert any(stopped_in_order(log) for log in runs.glob("*.log"))
     assert cli.main(sweep_command(tmp_path)) == 0
     assert results(tmp_path) == results(undisturbed)
 

@@ -1,5 +1,6 @@
 """Waiting for what other processes do."""
 
+import re
 import time
 
 
@@ -8,3 +9,14 @@ def wait_for(true, seconds=120):
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def saved_on_the_way(runs):
+    """Whether any run was saved after its first step; one that is stopped before says nothing."""
+    return any(runs.glob("*/checkpoints/*-step-[1-9]*"))
+
+
+def stopped_in_order(log):
+    """Whether the last thing a run did was to save: its log ends with the step of a checkpoint."""
+    steps = re.findall(r" step (\d+) ", log.read_text())
+    return bool(steps) and any(log.with_suffix("").glob(f"checkpoints/*-step-{steps[-1]}"))
