@@ -29,7 +29,7 @@ import timing
 import torch
 from update_peers import ACTIONS, PIXELS, random_batch, timed
 
-from curious_replay.agents.interface import Spaces
+from curious_replay.agents.spaces import Spaces
 from curious_replay.replay import Curious, ReplayBuffer, Uniform
 from curious_replay.run import Choice, preset
 from curious_replay.run.agents import AGENTS

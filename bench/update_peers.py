@@ -65,7 +65,7 @@ class Curious:
     def __init__(self, size: Any, batch: dict[str, np.ndarray]) -> None:
         from curious_replay.agents.dreamer_v3 import DreamerV3  # noqa: PLC0415
         from curious_replay.agents.dreamer_v3_config import DreamerV3Config  # noqa: PLC0415
-        from curious_replay.agents.interface import Spaces  # noqa: PLC0415
+        from curious_replay.agents.spaces import Spaces  # noqa: PLC0415
 
         self.batch = batch
         config = DreamerV3Config(size=size, imagination=HORIZON)

@@ -23,8 +23,8 @@ from curious_replay.agents.interface import (
     Feedback,
     NonFiniteError,
     PolicyState,
-    Spaces,
 )
+from curious_replay.agents.spaces import Spaces
 from curious_replay.run.agent_presets import PRESETS, Changes
 from curious_replay.run.agents import AGENTS, AgentEntry
 from curious_replay.run.config import Choice

@@ -24,7 +24,8 @@ from curious_replay.agents.dreamer import Study
 from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model, style_of
 from curious_replay.agents.feedback import make_feedback
-from curious_replay.agents.interface import Arrays, Feedback, Spaces
+from curious_replay.agents.interface import Arrays, Feedback
+from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Replayed, embed
 
 WARM_UP = 1  # steps of a window whose state knows too little to be compared with prototypes

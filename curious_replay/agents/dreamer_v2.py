@@ -33,7 +33,8 @@ from curious_replay.agents.dreamer import (
 )
 from curious_replay.agents.dreamer_v2_config import DreamerV2Config, Size
 from curious_replay.agents.feedback import check_finite
-from curious_replay.agents.interface import Arrays, Spaces
+from curious_replay.agents.interface import Arrays
+from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 

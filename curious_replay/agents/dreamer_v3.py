@@ -28,7 +28,7 @@ from curious_replay.agents.dreamer import (
 )
 from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
 from curious_replay.agents.feedback import check_finite
-from curious_replay.agents.interface import Spaces
+from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 

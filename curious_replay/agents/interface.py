@@ -21,23 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from curious_replay.agents.blocks.optim import Optimiser
+from curious_replay.agents.spaces import Spaces
 
 Arrays = Mapping[str, np.ndarray]
 PolicyState = dict[str, Tensor]
 """What a policy remembers from step to step: tensors with a leading axis of environments."""
-
-
-@dataclass(frozen=True)
-class Spaces:
-    """What is observed and done."""
-
-    actions: int
-    """Number of discrete actions, or of continuous dimensions."""
-    discrete: bool
-    image: tuple[int, int] | None = (64, 64)
-    """Height and width in pixels; None if nothing is seen."""
-    vector: int = 0
-    """Numbers observed beside the image."""
 
 
 @dataclass(frozen=True)

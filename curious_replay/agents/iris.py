@@ -23,9 +23,10 @@ from curious_replay.agents.blocks.returns import lambda_returns, td_errors
 from curious_replay.agents.blocks.tokenizer import PLACES, Tokenizer, codebook_losses
 from curious_replay.agents.blocks.transformer import seeded
 from curious_replay.agents.feedback import check_finite, make_feedback, to_numpy
-from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState, Spaces, Stream
+from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState, Stream
 from curious_replay.agents.iris_config import SIZES, IrisConfig, Size
 from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
+from curious_replay.agents.spaces import Spaces
 
 Metrics = dict[str, Tensor]
 FRAMES, STARTS = "frames", "starts"  # streams beside the batch, which is the world model's

@@ -30,9 +30,9 @@ from curious_replay.agents.interface import (
     Feedback,
     NonFiniteError,
     PolicyState,
-    Spaces,
 )
 from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
+from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Replayed
 
 SECOND = 1 << 40  # added to the seed for what this agent adds, so that it begins differently

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from curious_replay.agents.blocks.convs import Decoder, Encoder
 from curious_replay.agents.blocks.dense import Style, hidden_layers, mlp
 from curious_replay.agents.blocks.rssm import Latent, Rssm, State
-from curious_replay.agents.interface import Spaces
+from curious_replay.agents.spaces import Spaces
 
 
 class Replayed(NamedTuple):

@@ -35,6 +35,11 @@ class Entry:
         """Name under which Gymnasium knows it (it allows one slash only)."""
         return f"CuriousReplay/{self.name.replace('/', '-')}-v0"
 
+    @property
+    def module(self) -> str:
+        """Module that its class is in."""
+        return self.entry_point.partition(":")[0]
+
 
 def _object_interaction() -> list[Entry]:
     descriptions = {

@@ -54,6 +54,9 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
 
     `processes=False` runs them one after the other in the main process, with the same interface: a
     single cheap environment is quicker so, but only exceptions are survived, not crashes or hangs.
+
+    `preload` names modules that processes are born with, rather than import one by one: they start
+    sooner and share the memory. It works for the first that is made with "forkserver".
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         restarts: Restarts = DEFAULT_RESTARTS,
         context: str = "forkserver",
         processes: bool = True,
+        preload: Sequence[str] = (),
     ) -> None:
         if not make_envs:
             raise ValueError("at least one environment is needed, got none")
@@ -79,6 +83,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         self._restarts = restarts
         self._started = False
         self._stepping = False  # between step_async and step_wait
+        multiprocessing.set_forkserver_preload(["__main__", __name__, *preload])
         memory: Any = create_shared_memory(
             self.single_observation_space,
             self.num_envs,
@@ -346,5 +351,6 @@ def make_vector(
         kwargs.setdefault("parallel", num_envs)
     make_env = partial(registry.make, name, scale=scale, **kwargs)
     return RestartingVectorEnv(
-        [make_env] * num_envs, restarts=restarts, context=context, processes=processes
-    )
+        [make_env] * num_envs, restarts=restarts, context=context, processes=processes,
+        preload=[registry.find(name).module],
+    )  # fmt: skip

@@ -15,7 +15,8 @@ from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2E
 from curious_replay.run.settings import option, within
 
 if TYPE_CHECKING:  # PyTorch is imported when an agent is made
-    from curious_replay.agents.interface import Agent, Spaces
+    from curious_replay.agents.interface import Agent
+    from curious_replay.agents.spaces import Spaces
 
 
 @dataclass(frozen=True)

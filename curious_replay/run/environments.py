@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from curious_replay.agents.interface import Spaces
+from curious_replay.agents.spaces import Spaces
 from curious_replay.envs import registry
 from curious_replay.envs.schedule import PhaseClock
 from curious_replay.envs.vector import RestartingVectorEnv
@@ -61,7 +61,11 @@ def make_env(name: str, config: EnvConfig, parallel: int = 1) -> gymnasium.Env:
 def make_envs(name: str, config: EnvConfig, num_envs: int) -> RestartingVectorEnv:
     """Environments side by side, each in a process if the settings say so."""
     make = partial(make_env, name, config, num_envs)
-    return RestartingVectorEnv([make] * num_envs, processes=config.processes)
+    # What modules of others do when they are imported nobody knows: they are left to the workers.
+    ours = [] if is_own(name) else [registry.find(name).module]
+    return RestartingVectorEnv(
+        [make] * num_envs, processes=config.processes, preload=[__name__, *ours]
+    )
 
 
 def look_at(name: str, config: EnvConfig) -> EnvFacts:

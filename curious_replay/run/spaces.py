@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from curious_replay.agents.interface import Spaces
+from curious_replay.agents.spaces import Spaces
 
 Array = np.ndarray
 Space = spaces.Space[Any]

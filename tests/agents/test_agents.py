@@ -10,11 +10,12 @@ from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v2 import DreamerV2
 from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
-from curious_replay.agents.interface import NonFiniteError, Spaces
+from curious_replay.agents.interface import NonFiniteError
 from curious_replay.agents.iris import Iris
 from curious_replay.agents.iris_config import IrisConfig
 from curious_replay.agents.plan2explore import Plan2Explore
 from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
+from curious_replay.agents.spaces import Spaces
 
 KINDS = {
     "discrete": (Spaces(4, discrete=True, image=(32, 32)), {}),

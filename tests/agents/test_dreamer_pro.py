@@ -15,7 +15,7 @@ from curious_replay.agents.dreamer_pro import DreamerPro, ProModel
 from curious_replay.agents.dreamer_pro_config import SIZES, DreamerProConfig
 from curious_replay.agents.dreamer_v2 import V2Model
 from curious_replay.agents.dreamer_v2_config import DreamerV2Config
-from curious_replay.agents.interface import Spaces
+from curious_replay.agents.spaces import Spaces
 
 PROTOTYPES = {"prototypes": 7, "prototype_size": 4, "frozen_updates": 0, "imagination": 4}
 DISCRETE = DreamerProConfig(size="debug-D", **PROTOTYPES)

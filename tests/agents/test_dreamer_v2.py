@@ -12,7 +12,7 @@ from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.dreamer import Belief, Imagined, Lesson
 from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model
 from curious_replay.agents.dreamer_v2_config import SIZES, DreamerV2Config
-from curious_replay.agents.interface import Spaces
+from curious_replay.agents.spaces import Spaces
 
 DISCRETE = DreamerV2Config(size="debug-D", imagination=4)
 CONTINUOUS = DreamerV2Config(

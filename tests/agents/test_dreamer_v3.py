@@ -13,7 +13,8 @@ from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.dreamer import Belief, Imagined, Lesson
 from curious_replay.agents.dreamer_v3 import ActorCritic, DreamerV3, V3Model
 from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
-from curious_replay.agents.interface import NonFiniteError, Spaces
+from curious_replay.agents.interface import NonFiniteError
+from curious_replay.agents.spaces import Spaces
 
 DEBUG = DreamerV3Config(size="debug", imagination=4)
 KINDS = {

@@ -13,10 +13,11 @@ from curious_replay.agents.blocks.latents import draw
 from curious_replay.agents.blocks.perceptual import STAGES, PerceptualLoss
 from curious_replay.agents.blocks.tokenizer import PLACES, Tokenizer
 from curious_replay.agents.blocks.transformer import Transformer, seeded
-from curious_replay.agents.interface import NonFiniteError, Spaces, Stream
+from curious_replay.agents.interface import NonFiniteError, Stream
 from curious_replay.agents.iris import Iris
 from curious_replay.agents.iris_config import SIZES, IrisConfig
 from curious_replay.agents.iris_model import BLOCK, Dream, TokenModel
+from curious_replay.agents.spaces import Spaces
 
 SPACES = Spaces(4, discrete=True, image=(32, 32))
 DEBUG = IrisConfig(

@@ -14,7 +14,7 @@ from curious_replay.agents.dreamer_pro import DreamerPro
 from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v3 import DreamerV3
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
-from curious_replay.agents.interface import Spaces
+from curious_replay.agents.spaces import Spaces
 from curious_replay.envs import make
 from curious_replay.replay import ReplayBuffer, Uniform
 from curious_replay.run import Choice, preset, train

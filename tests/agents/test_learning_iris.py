@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from test_learning import random_walk
 
-from curious_replay.agents.interface import Spaces
 from curious_replay.agents.iris import Iris
+from curious_replay.agents.spaces import Spaces
 from curious_replay.run import Choice, preset
 from curious_replay.run.learner import Learner
 

@@ -15,13 +15,14 @@ from curious_replay.agents.dreamer_v2 import DreamerV2, V2Model
 from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.dreamer_v3 import DreamerV3, V3Model
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
-from curious_replay.agents.interface import NonFiniteError, Spaces
+from curious_replay.agents.interface import NonFiniteError
 from curious_replay.agents.plan2explore import Plan2Explore
 from curious_replay.agents.plan2explore_config import (
     EnsembleConfig,
     Plan2ExploreConfig,
     Plan2ExploreV3Config,
 )
+from curious_replay.agents.spaces import Spaces
 
 SPACES = {
     "discrete": Spaces(4, discrete=True, image=(32, 32)),

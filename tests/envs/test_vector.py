@@ -19,8 +19,6 @@ from curious_replay.envs.vector import RestartingVectorEnv, make_vector
 from curious_replay.envs.worker import Failure, Worker
 
 QUICK = Restarts(first_pause=0.0)
-# Imported once and not in every worker, which makes these tests quicker.
-multiprocessing.set_forkserver_preload(["__main__", "curious_replay.envs.vector"])
 
 
 def break_down(kind):
