@@ -33,6 +33,8 @@ class SweepCommand:
     """paper (needs graphics cards), mini (minutes a run on a CPU core) or debug (seconds)."""
     seeds: int | None = None
     """Runs of each task and method; by default as many as in the paper, 1 at debug scale."""
+    only: tuple[str, ...] = ()
+    """Methods to run now, by their names in the tables; the page has all runs that are complete."""
     runs: Path = Path("runs")
     """Folder of the run folders, which experiments share."""
     out: Path | None = None
@@ -63,7 +65,10 @@ def main(arguments: Sequence[str], console: Console) -> int:
     experiment = catalogue.find(command.experiment)
     wanted = jobs(experiment, command.scale, command.seeds, command.threads)
     runs = command.runs.resolve()
-    tasks = [Task(job.name, job.config.to_json(), job.folder(runs)) for job in wanted]
+    tasks = [
+        Task(job.name, job.config.to_json(), job.folder(runs))
+        for job in _chosen(wanted, command.only)
+    ]
     sweep = Sweep.of(tasks)
     if command.dry_run:
         for entry in sweep.entries.values():
@@ -87,6 +92,17 @@ def main(arguments: Sequence[str], console: Console) -> int:
         said = f"failed {entry.attempts} times: {task.name}: {entry.reason}; see {task.log}"
         console.print(said, highlight=False, soft_wrap=True, markup=False)
     return 1 if failed else 0
+
+
+def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
+    """The runs of these methods, or all."""
+    names = {job.method.name for job in wanted}
+    for name in only:
+        if name not in names:
+            raise ValueError(
+                f"--only names methods of the experiment, {sorted(names)}, got {name!r}"
+            )
+    return [job for job in wanted if not only or job.method.name in only]
 
 
 def _write(

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,6 +63,29 @@ def test_dry_run_says_what_is_missing(undisturbed, capsys, sweep_command):
     assert [name for name in states if states[name] == "waiting"] == [
         name.replace("seed=1", "seed=2") for name in NAMES[2:]
     ]
+
+
+def test_only_some_methods_are_run_and_all_complete_runs_shown(
+    undisturbed, tmp_path, sweep_command, results
+):
+    subprocess.run(["cp", "-r", str(undisturbed / "runs"), str(tmp_path)], check=True)
+    runs = tmp_path / "runs" / "debug"
+    for name in NAMES[2:]:
+        shutil.rmtree(runs / name)
+    assert cli.main(sweep_command(tmp_path, "--only", "uniform")) == 0
+    assert (runs / NAMES[2]).exists()
+    assert not (runs / NAMES[3]).exists()
+    (measure,) = results(tmp_path)["measures"]
+    (whole,) = results(undisturbed)["measures"]
+    assert measure["rows"][0] == whole["rows"][0]
+    assert measure["rows"][1]["values"] == whole["rows"][1]["values"][:1]
+
+
+def test_only_names_methods(sweep_command, tmp_path, capsys):
+    assert cli.main(sweep_command(tmp_path, "--only", "uniform", "curios")) == 2
+    assert (
+        "--only names methods, of ['curious', 'uniform'], got 'curios'" in capsys.readouterr().err
+    )
 
 
 def test_a_killed_sweep_goes_on_to_the_same_table(undisturbed, tmp_path, sweep_command, results):
