@@ -46,7 +46,6 @@ NOT_RUN = {
     r"python tests/fuzz/fuzz\.py .*": "takes minutes; tests/fuzz/test_fuzz.py runs it small",
     r"python soak/soak\.py .*": "takes an hour; tests/test_soak.py runs a short one",
     r"python soak/long_run\.py .*": "needs an hour's run; tests/test_long_run.py makes one up",
-    r"systemd-run .*": "needs systemd, and takes an hour",
     r"python docs/make_pictures\.py": "draws the pictures of this repository anew, for minutes",
     r"(python my_file\.py|curious train) .*\.\.\.": "a pattern of commands",
     r"curious (train|eval|sweep|report)": "the name of a command, within a sentence",
