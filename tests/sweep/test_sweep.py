@@ -83,9 +83,8 @@ def test_only_some_methods_are_run_and_all_complete_runs_shown(
 
 def test_only_names_methods(sweep_command, tmp_path, capsys):
     assert cli.main(sweep_command(tmp_path, "--only", "uniform", "curios")) == 2
-    assert (
-        "--only names methods, of ['curious', 'uniform'], got 'curios'" in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "--only names methods of the experiment, ['curious', 'uniform'], got 'curios'" in said
 
 
 def test_a_killed_sweep_goes_on_to_the_same_table(undisturbed, tmp_path, sweep_command, results):
