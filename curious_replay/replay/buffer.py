@@ -113,10 +113,10 @@ class ReplayBuffer:
 
     @property
     def ready(self) -> bool:
-        """Whether there is a whole window to sample."""
+        """Whether there is a whole window to sample, by each rule if there are two."""
         with self.lock:
             self._settle()
-            return self.sampler.parts[0].tree.total > 0
+            return all(part.tree.total > 0 for part in self.sampler.parts)
 
     def __len__(self) -> int:
         with self.lock:
@@ -189,7 +189,8 @@ class ReplayBuffer:
                 inside = "" if self.cross_episodes else " inside one episode"
                 raise ValueError(
                     f"nothing to sample yet: no environment has {self.length} successive "
-                    f"steps{inside}; {len(self)} steps are stored in all. See `ready`."
+                    f"steps{inside}, or all priorities are 0; {len(self)} steps are stored in "
+                    "all. See `ready`."
                 )
             slots, probabilities = self.sampler.draw(batch_size, self.rng)
             envs, starts, ids = self.windows.around(slots, length)

@@ -271,6 +271,17 @@ def test_mixture_draws_its_fraction_from_the_second_rule():
     assert {"sampleable", "second_sampleable"} <= set(buffer.stats())
 
 
+def test_mixture_is_ready_when_both_rules_have_something_to_draw():
+    rule = Mixture(Adversarial(alpha=1.0, eps=0.0), TemporalDifference(alpha=1.0, eps=0.0), 0.3)
+    buffer = ReplayBuffer(40, 1, rule=rule)
+    fill(buffer, 40)
+    assert buffer.ready
+    buffer.sampler.parts[1].tree.set(np.arange(40), np.zeros(40))  # as a changed save may have it
+    assert not buffer.ready
+    with pytest.raises(ValueError, match="or all priorities are 0; 40 steps are stored"):
+        buffer.sample(1)
+
+
 @pytest.mark.parametrize("fraction", [0.0, 1.0])
 def test_mixture_of_nothing_and_all(fraction):
     rule = Mixture(
