@@ -51,7 +51,7 @@ from .record_files import (
     check_reaches,
     locked,
     read_meta,
-    refuse_links,
+    refuse_strange_files,
     sizes_at,
 )
 from .sinks import Sink, TensorBoard, WeightsAndBiases
@@ -125,7 +125,7 @@ class Record:
         missing = [name for name in (CONFIG, META) if not (folder / name).is_file()]
         if missing:
             raise RecordError(f"{folder} holds no run to resume: it has no {missing[0]}")
-        refuse_links(folder)
+        refuse_strange_files(folder)
         with locked(folder) as lock:
             sizes = sizes_at(folder, position)
             for name, size in sizes.items():  # all are judged before one is changed

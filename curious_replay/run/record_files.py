@@ -43,11 +43,18 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-def refuse_links(folder: Path) -> None:
-    """Refuse files and folders that are links: what they lead to would be written to."""
-    for name in (CONFIG, META, LOCK, *TAGS, "events", "videos", "checkpoints"):
-        if (folder / name).is_symlink():
-            raise RecordError(f"{folder / name} is a symbolic link; it must be a file itself")
+def refuse_strange_files(folder: Path) -> None:
+    """Refuse links, since what they lead to would be written to, and files that are none.
+
+    To open a pipe is to wait for somebody at its other end, perhaps for ever.
+    """
+    files = (CONFIG, META, LOCK, *TAGS)
+    for name in (*files, "events", "videos", "checkpoints"):
+        path = folder / name
+        if path.is_symlink():
+            raise RecordError(f"{path} is a symbolic link; it must be a file itself")
+        if name in files and path.exists() and not path.is_file():
+            raise RecordError(f"{path} must be a file; it is a folder, pipe or device")
 
 
 def sizes_at(folder: Path, position: Mapping[str, Any]) -> dict[str, int]:

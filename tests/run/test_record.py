@@ -217,6 +217,15 @@ def test_files_that_lost_lines_are_refused_before_anything_is_changed(name, tmp_
     Record.open(tmp_path, position=position).close()
 
 
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "speed.jsonl"])
+def test_what_is_no_file_is_refused_and_not_waited_for(name, tmp_path):
+    Record.create(tmp_path, {}, seed=0).close()
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(RecordError, match=f"{name} must be a file; it is a folder, pipe or device"):
+        Record.open(tmp_path, position={})
+
+
 def test_a_run_has_one_writer(tmp_path):
     code = """
 import sys
