@@ -51,6 +51,8 @@ class Rule:
             object.__setattr__(self, name, float(value))
         if self.dialect not in get_args(Dialect):
             raise ValueError(f"dialect must be one of {get_args(Dialect)}, got {self.dialect!r}")
+        if type(self).signal and not self.signal:
+            raise ValueError(f"signal must be the name of what {type(self).__name__} reads, got ''")
 
     def __call__(self, visits: Visits, signals: Signals) -> Floats:
         return np.full(len(visits), self.p_max)

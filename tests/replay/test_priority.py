@@ -110,6 +110,7 @@ def test_a_step_visited_very_often_can_still_be_drawn():
         (lambda: Curious(c=float("nan")), "c must be between 0"),
         (lambda: Curious(p_max=0), "p_max must be between"),
         (lambda: Curious(dialect="dv4"), "dialect must be one of .*'dv3'.*, got 'dv4'"),
+        (lambda: Curious(signal=""), "signal must be the name of what Curious reads, got ''"),
         (lambda: Mixture(Uniform(), Curious(), 1.5), "fraction must be between 0 and 1, got 1.5"),
     ],
 )
