@@ -27,12 +27,8 @@ Visits = npt.NDArray[Any]  # of integers
 Signals = Mapping[str, Floats]
 Dialect = Literal["paper", "dv2", "dv3"]
 BOUNDS = {
-    "p_max": (1e-30, 1e30),
-    "c": (0, 1e30),
-    "beta": (0, 1),
-    "alpha": (0, 10),
-    "eps": (0, 1e30),
-}
+    "p_max": (1e-30, 1e30), "c": (0, 1e30), "beta": (0, 1), "alpha": (0, 10), "eps": (0, 1e30),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
