@@ -13,8 +13,9 @@ import stat
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,7 @@ def raised_as(kind: type[ValueError]) -> Iterator[None]:
         raise kind(str(error)) from error
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BufferedReader:
     """Open a file for reading bytes; it must be a file itself, not a link, folder, pipe or device.
 
     A link could lead out of the folder that is being read, and reading a pipe might never end.

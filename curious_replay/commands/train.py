@@ -95,7 +95,7 @@ def parse(arguments: Sequence[str]) -> TrainCommand:
     """Read the command line: which options there are depends on the names that are chosen."""
     given = {name: _given(arguments, name) for name in (*SELECTORS, "logdir", "seed")}
     chosen = {name: given[name] for name in SELECTORS if given[name] is not None}
-    base = preset(Choice(**chosen))  # type: ignore[arg-type]
+    base = preset(Choice(**chosen))  # type: ignore[arg-type]  # which refuses wrong names
     if "--resume" in arguments:
         before = _run_to_resume(base, given)
         if before is not None:

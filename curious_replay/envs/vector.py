@@ -56,7 +56,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
     single cheap environment is quicker so, but only exceptions are survived, not crashes or hangs.
 
     `preload` names modules that processes are born with, rather than import one by one: they start
-    sooner and share the memory. It works for the first that is made with "forkserver".
+    sooner and share the memory. It counts with "forkserver", for the first that a process makes.
     """
 
     def __init__(
@@ -83,7 +83,8 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         self._restarts = restarts
         self._started = False
         self._stepping = False  # between step_async and step_wait
-        multiprocessing.set_forkserver_preload(["__main__", __name__, *preload])
+        if processes and context == "forkserver":
+            multiprocessing.set_forkserver_preload(["__main__", __name__, *preload])
         memory: Any = create_shared_memory(
             self.single_observation_space,
             self.num_envs,

@@ -129,7 +129,7 @@ def _read_rows(storage: Storage, saved: SavedChunk, path: Path, into: Chunk | No
             crc = 0
             if into is not None:
                 rows = into.raw(position, saved.start, saved.stop)
-                file.readinto(rows)  # type: ignore[attr-defined]
+                file.readinto(rows)
                 crc = zlib.crc32(rows)
                 check_bytes(into.fields[position][saved.start : saved.stop], str(path))
             else:

@@ -54,7 +54,7 @@ class Adapted(gymnasium.Wrapper):
         if self._images:
             seen["image"] = spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)
         if self._vectors:
-            sizes = [int(np.prod(self._part(name).shape)) for name in self._vectors]  # type: ignore[arg-type]
+            sizes = [int(np.prod(self._part(name).shape or ())) for name in self._vectors]
             seen["vector"] = spaces.Box(-np.inf, np.inf, (sum(sizes),), np.float32)
         self.observation_space = spaces.Dict(seen)
         Actions.of(env.action_space)  # refuses what cannot be used

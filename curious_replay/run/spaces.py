@@ -75,12 +75,13 @@ def read_spaces(observation: Space, action: Space) -> Spaces:
     """What agents are told of an environment whose observation is {"image", "vector"} already."""
     assert isinstance(observation, spaces.Dict)
     image, vector = observation.spaces.get("image"), observation.spaces.get("vector")
+    assert isinstance(image, spaces.Box | None) and isinstance(vector, spaces.Box | None)
     actions = Actions.of(action)
     return Spaces(
         actions=actions.count,
         discrete=actions.discrete,
-        image=None if image is None else (image.shape[0], image.shape[1]),  # type: ignore[index]
-        vector=0 if vector is None else vector.shape[0],  # type: ignore[index]
+        image=None if image is None else (image.shape[0], image.shape[1]),
+        vector=0 if vector is None else vector.shape[0],
     )
 
 
