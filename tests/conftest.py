@@ -1,4 +1,5 @@
 import os
+from multiprocessing import forkserver
 
 import pytest
 
@@ -13,6 +14,15 @@ def no_waiting_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def stop_forkserver():
+    """Ends the server that processes are forked from.
+
+    The next one is born with what its first user asks for, not with what an earlier test did.
+    """
+    return forkserver._forkserver._stop
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def soak(*options):
 
 @pytest.mark.slow
 def test_a_short_soak_finds_nothing(tmp_path):
-    options = ["--rounds", 6, "--minutes", 60, "--agents", "dreamerv3", "dreamerpro", "--seed", 1]
+    options = ["--rounds", 4, "--minutes", 60, "--agents", "dreamerv3", "dreamerpro", "--seed", 1]
     done = subprocess.run(
         soak(*options, "--watch", 400, "--out", tmp_path),
         capture_output=True,
@@ -44,9 +44,9 @@ def test_a_short_soak_finds_nothing(tmp_path):
     )
     found = Counts.read(tmp_path / "soak.json")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert found.finished and found.rounds == 6 and found.lines > 50
+    assert found.finished and found.rounds == 4 and found.lines > 50
     assert {life["agent"] for life in found.lives} == {"dreamerv3", "dreamerpro"}
-    assert sum(sum(ways.values()) for ways in found.kills.values()) >= 20
+    assert sum(sum(ways.values()) for ways in found.kills.values()) >= 14
     assert "no difference" in done.stdout
     assert not (tmp_path / "runs").exists()
 

@@ -68,16 +68,16 @@ class Chart:
     def svg(self) -> str:
         """The figure as SVG with no background, the same for the same data."""
         out = io.StringIO()
-        self._take_text_as_it_is()
         with mpl.rc_context(STYLE):
+            self._settle()
             self.figure.savefig(out, format="svg", metadata={"Date": None}, transparent=True)
         return out.getvalue()
 
     def save(self, path: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
         """Write `path` with each suffix, on white; the caption is kept in the files."""
         made = [path.with_name(f"{path.name}.{suffix}") for suffix in formats]
-        self._take_text_as_it_is()
         with mpl.rc_context(STYLE):
+            self._settle()
             for each in made:
                 known = each.suffix in (".png", ".svg")
                 metadata: dict[str, Any] = {"Description": self.caption} if known else {}
@@ -85,6 +85,13 @@ class Chart:
                     metadata["Date"] = None  # the same data give the same file
                 self.figure.savefig(each, metadata=metadata, transparent=False, facecolor="white")
         return made
+
+    def _settle(self) -> None:
+        """Find each part's place once, and not again for each file."""
+        self._take_text_as_it_is()
+        if self.figure.get_layout_engine() is not None:
+            self.figure.draw_without_rendering()
+            self.figure.set_layout_engine(None)
 
     def _take_text_as_it_is(self) -> None:
         """Names of runs, methods and phases are no formulas, whatever dollar signs are in them."""

@@ -16,7 +16,11 @@ from multiprocessing.context import ForkServerProcess
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import Ended, run_task
 
-PRELOADED = ["curious_replay.run.training", "curious_replay.sweep.local"]
+PRELOADED = [
+    "curious_replay.run.training",
+    "curious_replay.sweep.local",
+    "torch._dynamo",  # which the first optimiser imports, for seconds
+]
 
 
 class LocalLauncher:

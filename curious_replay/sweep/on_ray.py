@@ -16,6 +16,8 @@ from curious_replay.sweep.work import Ended, run_task, told
 LOST = 5
 """How often a task may lose its machine."""
 CONNECT_SECONDS = 10.0
+STOP_SECONDS = 120.0
+"""How long tasks may take to save when a sweep is stopped: Ray may lose a request to stop."""
 
 
 class RayLauncher:
@@ -70,8 +72,11 @@ class RayLauncher:
         """See `Launcher`."""
         for reference in self._tasks:
             ray.cancel(reference, force=False)  # as Ctrl-C would: a run saves and stops
-        if self._tasks:
-            ray.wait([*self._tasks], num_returns=len(self._tasks))
+        if not self._tasks:
+            return
+        _, deaf = ray.wait([*self._tasks], num_returns=len(self._tasks), timeout=STOP_SECONDS)
+        for reference in deaf:
+            ray.cancel(reference, force=True)  # it goes on from its last checkpoint
 
     def _connect(self) -> None:
         if self._address not in ("auto", "local") and not _answers(self._address):

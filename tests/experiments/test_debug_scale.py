@@ -10,8 +10,9 @@ from curious_replay.experiments.experiment import jobs
 
 
 @pytest.mark.slow
-def test_every_experiment_runs_and_makes_its_report(tmp_path, capsys):
+def test_every_experiment_runs_and_makes_its_report(stop_forkserver, tmp_path, capsys):
     """One after the other, as they share runs."""
+    stop_forkserver()
     runs = tmp_path / "runs"
     for name, experiment in experiments().items():
         out = tmp_path / name

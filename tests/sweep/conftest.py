@@ -23,6 +23,12 @@ def _results(folder):
     return {name: found[name] for name in ("word", "verdict", "measures")}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_processes(stop_forkserver):
+    """A sweep's processes are born with PyTorch imported."""
+    stop_forkserver()
+
+
 @pytest.fixture(scope="session")
 def sweep_command():
     return _sweep_command

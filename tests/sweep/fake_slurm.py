@@ -34,6 +34,9 @@ def sbatch(script):
 def serve(script, count):
     for index in range(int(count)):
         state = FOLDER / f"{ARRAY}_{index}"
+        if (FOLDER / f"cancelled-{ARRAY}_{index}").exists():
+            state.write_text("CANCELLED")
+            continue
         state.write_text("RUNNING")
         env = {
             **os.environ, "SLURM_JOB_ID": str(100 + index), "SLURM_ARRAY_JOB_ID": str(ARRAY),
@@ -58,6 +61,7 @@ def sacct(*_):
 
 
 def scancel(job):
+    (FOLDER / f"cancelled-{job}").touch()
     pid = FOLDER / f"pid-{job}"
     if pid.exists():
         os.killpg(int(pid.read_text()), signal.SIGTERM)
