@@ -26,7 +26,7 @@ KILL, TERM, BOTH = "SIGKILL", "SIGTERM", "SIGTERM, then SIGKILL"
 WAYS = (KILL, TERM, BOTH)
 GRACE = 0.3  # seconds at most between the two signals
 UNKNOWN = 1.0  # seconds that an activity may take which was never seen whole
-PATIENCE = 600.0  # seconds that a process may take to end by itself
+PATIENCE = 300.0  # seconds that a process may take to come to where it stops, or to its end
 MEGABYTE = 2**20
 
 
@@ -61,8 +61,9 @@ class Victim:
         self._pid = self._process.pid or 0
 
     def wait_until_stopped(self) -> bool:
-        """Whether the process came to where it was to stop itself; else it has ended."""
-        while self._process.is_alive():
+        """Whether the process came to where it was to stop itself; else it ends, or hangs."""
+        deadline = time.monotonic() + PATIENCE
+        while self._process.is_alive() and time.monotonic() < deadline:
             if self.trace.reached and self._state() == "T":
                 return True
             time.sleep(0.002)
