@@ -9,6 +9,7 @@ from scipy.stats import mannwhitneyu
 
 from curious_replay.analysis import stats
 from curious_replay.experiments.experiment import Claim, Key, Measure
+from curious_replay.report.tables import number
 
 Values = Mapping[Key, Sequence[float]]
 """One number for each run, by task and method."""
@@ -168,5 +169,5 @@ def ranked(measure: Measure, values: Sequence[float]) -> list[float]:
 def _mean(values: Sequence[float]) -> str:
     whole = stats.summary(values)
     never = len(values) - whole.n
-    text = f"{whole.mean:,.4g}" if whole.n else "–"
+    text = number(whole.mean)
     return f"{text} ({never} of {len(values)} without)" if never else text

@@ -44,6 +44,12 @@ def test_a_run_that_never_got_there_is_worse_than_all_that_did():
     assert word(BETTER, FRAMES, [50, 60, 70, 80, 90], [*never, np.nan]).word == "held"
 
 
+def test_means_are_written_as_in_the_tables():
+    sentence = word(BETTER, FRAMES, [12670, 12671], [11856.25, 370000.25]).sentence
+    assert "new 12670 against old 190928" in sentence
+    assert "new – (2 of 2 without)" in word(BETTER, FRAMES, [np.nan] * 2, [1, 2]).sentence
+
+
 def test_several_pairs_hold_in_part():
     claim = Claim("New beats both", [("new", "old"), ("new", "other")])
     values = {("a", "new"): [9, 10, 11], ("a", "old"): [1, 2, 3], ("a", "other"): [8, 10, 12]}

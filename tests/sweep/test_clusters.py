@@ -76,7 +76,8 @@ def test_a_stopped_sweep_saves_its_runs(
     launcher, undisturbed, sweep_command, results, slurm, tmp_path
 ):
     """Stopped on a cluster, it goes on anywhere."""
-    command = sweep_command(tmp_path, "--launcher", launcher, "--slurm.gpus", "0")
+    options = ("--ray.address", "local", "--slurm.gpus", "0")  # no cluster of another test
+    command = sweep_command(tmp_path, "--launcher", launcher, *options)
     sweep = subprocess.Popen(
         [sys.executable, "-m", "curious_replay.cli", *command],
         stdout=subprocess.DEVNULL,
