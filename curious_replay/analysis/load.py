@@ -49,6 +49,11 @@ class Run:
         found = self.config.get("seed", self.meta.get("seed", -1))
         return found if isinstance(found, int) else -1
 
+    @property
+    def starts(self) -> list[Mapping[str, Any]]:
+        """What was noted (commit, command, machine) when it was begun, and each time it went on."""
+        return [self.meta, *(self.meta.get("resumes") or ())]
+
     def setting(self, path: str) -> Any:
         """A setting by its dotted path ("replay.alpha"); None if there is none.
 
@@ -188,6 +193,7 @@ def load_run(folder: Path) -> Run:
     config = read_object(folder / "config.json")
     meta = read_object(folder / "meta.json") if (folder / "meta.json").exists() else {}
     run = Run(folder, config, meta)
+    check(meta.get("resumes"), ([dict], None), f"{folder / 'meta.json'}, resumes")
     for path, kind in USED.items():
         value = run.setting(path)
         check(value, kind, f"{folder / 'config.json'}, {path}")

@@ -74,10 +74,11 @@ def _missing(wanted: int, complete: int) -> list[str]:
 
 
 def _origin(runs: Iterable[Run]) -> dict[str, Any]:
-    """Which code made the runs, and how long they computed."""
+    """Which code made the runs, from their start to their end, and how long they computed."""
     runs = list(runs)
-    commits = {str(run.meta.get("commit"))[:10] for run in runs if run.meta.get("commit")}
-    cores = {str(run.meta.get("cpus")) for run in runs if run.meta.get("cpus")}
+    starts = [start for run in runs for start in run.starts]
+    commits = {str(start["commit"])[:10] for start in starts if start.get("commit")}
+    cores = {str(start["cpus"]) for start in starts if start.get("cpus")}
     return {
         "commits": sorted(commits),
         "hours": round(sum(run.hours for run in runs), 3),

@@ -228,6 +228,16 @@ def test_hours_are_those_of_all_sessions(tmp_path):
     assert load.load_run(folder).hours == pytest.approx(1 + 0.5 + 1)
 
 
+def test_a_run_knows_all_its_starts(tmp_path):
+    once = load.load_run(write_run(tmp_path / "a", meta={"commit": "one"}))
+    assert [start["commit"] for start in once.starts] == ["one"]
+    meta = {"commit": "one", "resumes": [{"commit": "two"}]}
+    twice = load.load_run(write_run(tmp_path / "b", meta=meta))
+    assert [start["commit"] for start in twice.starts] == ["one", "two"]
+    with pytest.raises(ValueError, match=r"meta\.json, resumes"):
+        load.load_run(write_run(tmp_path / "c", meta={"resumes": ["two"]}))
+
+
 def test_complete_is_what_was_saved_after_all_steps(tmp_path):
     folder = write_run(tmp_path / "a", metrics=[counters(1000)], steps=1000)
     assert load.load_run(folder).finished

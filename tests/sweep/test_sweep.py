@@ -55,6 +55,16 @@ def test_again_it_runs_nothing_and_says_the_same(undisturbed, capsys, sweep_comm
     assert logs == {p: p.read_bytes() for p in (undisturbed / "runs" / "debug").glob("*.log")}
 
 
+def test_code_that_a_run_went_on_with_is_named(undisturbed, tmp_path, sweep_command):
+    subprocess.run(["cp", "-r", str(undisturbed / "runs"), str(tmp_path)], check=True)
+    path = tmp_path / "runs" / "debug" / NAMES[0] / "meta.json"
+    meta = json.loads(path.read_text()) | {"commit": "a" * 40, "resumes": [{"commit": "b" * 40}]}
+    path.write_text(json.dumps(meta))
+    assert cli.main(sweep_command(tmp_path)) == 0
+    made = json.loads((tmp_path / "out" / "results.json").read_text())["made"]
+    assert {"a" * 10, "b" * 10} < {*made["commits"]}
+
+
 def test_dry_run_says_what_is_missing(undisturbed, capsys, sweep_command):
     assert cli.main(sweep_command(undisturbed, "--seeds", "3", "--dry-run")) == 0
     lines = capsys.readouterr().out.splitlines()
