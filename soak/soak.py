@@ -22,7 +22,7 @@ import compare
 from cases import Case, cases
 from counts import Counts
 from notes import ACTIVITIES
-from victim import KILL, WAYS, Victim
+from victim import KILL, WAYS, Victim, uninterrupted
 
 from curious_replay.run.agents import AGENTS
 
@@ -100,7 +100,8 @@ class Soak:
     def _start(self, case: Case, folder: Path, aim: str | None = None, passes: int = 0) -> Victim:
         self.counts.starts += 1
         output, trace = self.work / f"{folder.name}.txt", self.work / "trace"
-        self.victim = Victim(case.arguments(folder), output, trace, aim, passes)
+        with uninterrupted():  # a process that nobody knew of would stop itself, and stay for ever
+            self.victim = Victim(case.arguments(folder), output, trace, aim, passes)
         return self.victim
 
     def _expect(self, victim: Victim, case: Case, codes: set[int]) -> bool:

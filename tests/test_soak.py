@@ -70,6 +70,40 @@ def test_an_interrupted_soak_keeps_its_counts(tmp_path):
     assert Counts.read(tmp_path / "soak.json").starts > 0
 
 
+INTERRUPT_AT_A_START = """
+import os, runpy, signal, sys
+from multiprocessing.process import BaseProcess
+
+start, started = BaseProcess.start, []
+
+def start_and_interrupt(process):
+    start(process)
+    started.append(process)
+    if len(started) == 2:  # the first that is to stop itself
+        os.kill(os.getpid(), signal.SIGINT)
+
+BaseProcess.start = start_and_interrupt
+sys.argv = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_while_a_run_is_started_leaves_nothing(tmp_path):
+    python, *command = soak("--watch", 0, "--agents", "dreamerv3", "--out", tmp_path)
+    done = subprocess.run(
+        [python, "-c", INTERRUPT_AT_A_START, *command],
+        stdout=subprocess.PIPE,  # which whatever is left would keep open
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert "interrupted" in done.stdout
+    assert Counts.read(tmp_path / "soak.json").starts == 2
+
+
 def test_every_agent_meets_every_rule_and_world_that_fits():
     endless = cases(OURS, random.Random(0))
     seen = {(c.agent, c.environment, c.replay) for c in islice(endless, 36 * 6)}
