@@ -61,6 +61,7 @@ class Comparison:
     difference: float
     """Mean of the first minus mean of the second."""
     t: float
+    """Student's t; NaN where ranks were compared."""
     p: float
     corrected: float
     """p after Benjamini and Hochberg's correction for all comparisons made together."""
@@ -97,6 +98,23 @@ def t_test(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
+def group_test(
+    a: npt.ArrayLike, b: npt.ArrayLike, never: float | None = None
+) -> tuple[float, float]:
+    """Student's t and p, or NaN and p of Mann and Whitney's test of ranks if a run got nowhere.
+
+    `never` is what such a run, whose value is not finite, stands for among the others: inf, later
+    than all, or -inf, less than all; None: it is left out.
+    """
+    ranks = [np.asarray(each, np.float64).reshape(-1) for each in (a, b)]
+    if never is None or all(np.isfinite(each).all() for each in ranks):
+        return t_test(a, b)
+    a, b = (np.where(np.isfinite(each), each, never) for each in ranks)
+    if min(len(a), len(b)) < 2 or len({*a, *b}) == 1:
+        return math.nan, math.nan
+    return math.nan, float(stats.mannwhitneyu(a, b).pvalue)
+
+
 def benjamini_hochberg(p: npt.ArrayLike) -> Array:
     """p-values [N] adjusted to control the false discovery rate; NaN stays NaN and is no test."""
     given = np.asarray(p, np.float64)
@@ -108,11 +126,13 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Array:
 
 
 def compare(
-    groups: Mapping[str, npt.ArrayLike], pairs: Sequence[tuple[str, str]] | None = None
+    groups: Mapping[str, npt.ArrayLike],
+    pairs: Sequence[tuple[str, str]] | None = None,
+    never: float | None = None,
 ) -> list[Comparison]:
-    """Independent t-tests of all pairs of groups (or those given), corrected together."""
+    """A `group_test` of all pairs of groups (or those given), corrected together."""
     pairs = list(combinations(groups, 2)) if pairs is None else pairs
-    found = [t_test(groups[a], groups[b]) for a, b in pairs]
+    found = [group_test(groups[a], groups[b], never) for a, b in pairs]
     corrected = benjamini_hochberg([p for _, p in found])
     return [
         Comparison(a, b, summary(groups[a]).mean - summary(groups[b]).mean, t, p, float(q))

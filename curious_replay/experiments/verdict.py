@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import mannwhitneyu
 
 from curious_replay.analysis import stats
 from curious_replay.experiments.experiment import Claim, Key, Measure
+from curious_replay.report import measures
 from curious_replay.report.tables import number
 
 Values = Mapping[Key, Sequence[float]]
@@ -86,8 +86,13 @@ def _tests(
     """All comparisons, their p-values corrected together (Benjamini and Hochberg)."""
     tested = []
     for task, first, second in compared:
-        a, b = (np.array(ranked(measure, values[task, name])) for name in (first, second))
-        tested.append((a, b, _p(a, b)))
+        numbers = {name: [*values[task, name]] for name in (first, second)}
+        found = measures.Measure(
+            measure.name, numbers, measure.lower_is_better, never=measure.never
+        )
+        a, b = (stats.finite(found.ranked(name)) for name in (first, second))
+        _, p = stats.group_test(numbers[first], numbers[second], found.worst)
+        tested.append((a, b, p))
     corrected = stats.benjamini_hochberg([p for *_, p in tested])
     pairs = []
     for (task, first, second), (a, b, _), p in zip(compared, tested, corrected, strict=True):
@@ -99,15 +104,6 @@ def _tests(
         text = f"{task}: {names}{_mean(values[task, second])} ({odds}{test})"
         pairs.append(_Pair(text, better, float(p)))
     return pairs
-
-
-def _p(a: np.ndarray, b: np.ndarray) -> float:
-    """The paper's t-test, or, where runs never got there, one of ranks, which counts them too."""
-    if min(len(a), len(b)) < 2:
-        return np.nan
-    if np.isfinite(a).all() and np.isfinite(b).all():
-        return stats.t_test(a, b)[1]
-    return float(mannwhitneyu(a, b).pvalue)
 
 
 def _similar(
@@ -157,13 +153,6 @@ def _difference(
     base = max(abs(float(b_mean)), 1e-12)
     low, high = np.quantile(sign * (a - b) / base, [0.025, 0.975])
     return float(low), float(sign * (a_mean - b_mean) / base), float(high)
-
-
-def ranked(measure: Measure, values: Sequence[float]) -> list[float]:
-    """Values of which larger is better; a run that never got there is below all others."""
-    sign = -1 if measure.lower_is_better else 1
-    kept = [sign * value if np.isfinite(value) else -np.inf for value in values]
-    return kept if measure.never else [value for value in kept if np.isfinite(value)]
 
 
 def _mean(values: Sequence[float]) -> str:

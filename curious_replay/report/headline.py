@@ -20,7 +20,7 @@ def _pairs(measure: m.Measure, baseline: str) -> list[tuple[str, str]]:
 
 def tests(measure: m.Measure, baseline: str) -> list[stats.Comparison]:
     """Each method against the baseline, or all pairs if there is none, corrected together."""
-    return stats.compare(measure.values, _pairs(measure, baseline))
+    return stats.compare(measure.values, _pairs(measure, baseline), measure.worst)
 
 
 def verdict(measure: m.Measure, found: Sequence[stats.Comparison]) -> str:
@@ -75,8 +75,9 @@ def table_of(name: str, found: Sequence[m.Measure], baseline: str) -> Table:
     return Table(
         f"{name}-measures",
         "All measures. IQM: interquartile mean, with its 95 % bootstrap interval. P(better): how "
-        f"likely a run beats one of {baseline}. p: t-test against {baseline}, corrected within "
-        "each measure. " + " ".join(sorted(f"{note[0].upper()}{note[1:]}." for note in notes)),
+        f"likely a run beats one of {baseline}. p: t-test against {baseline}, or a test of ranks "
+        "where a run never got there, corrected within each measure. "
+        + " ".join(sorted(f"{note[0].upper()}{note[1:]}." for note in notes)),
         ("measure", "n", "runs", "mean", "s.d.", "s.e.m.", "IQM", "from", "to", "P(better)", "p"),
         rows,
     )

@@ -13,8 +13,8 @@ Methods = Mapping[str, Sequence[Run]]
 """Runs by method; a method is what differs between the groups of a section."""
 KINDS: tuple[interaction.Kind, ...] = ("contacts", "interactions")
 NEVER = (
-    "a run that did not get there is left out of means and tests, but counts as slower than all "
-    "that did in P(better); a frame of the assay is 0.03 seconds"
+    "a run that did not get there is left out of means, but counts as slower than all that did in "
+    "P(better) and in tests, which then compare ranks; a frame of the assay is 0.03 seconds"
 )
 
 
@@ -28,6 +28,11 @@ class Measure:
     note: str = ""
     never: bool = False
     """Whether a value that is missing means that a run never got there."""
+
+    @property
+    def worst(self) -> float | None:
+        """What a run that never got there stands for in tests; None if there is no such thing."""
+        return (np.inf if self.lower_is_better else -np.inf) if self.never else None
 
     def ranked(self, method: str) -> list[float]:
         """Values of which larger is better, a run that never got there below all others."""

@@ -91,6 +91,22 @@ def test_comparisons_are_corrected_together():
     assert low[0].corrected == pytest.approx(min(3 * smallest, 3 / 2 * second))
 
 
+def test_runs_that_never_got_there_count_in_ranks():
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415
+
+    fast, slow = [1.0, 2.0, 3.0, 4.0], [5.0, np.nan, np.nan, np.nan]
+    (left_out,) = stats.compare({"fast": fast, "slow": slow})
+    assert np.isnan(left_out.p)  # one run is no group
+    (ranked,) = stats.compare({"fast": fast, "slow": slow}, never=np.inf)
+    assert np.isnan(ranked.t)
+    assert ranked.p == mannwhitneyu(fast, [5, 6, 6, 6]).pvalue < 0.05
+    (worst,) = stats.compare({"fast": fast, "slow": slow}, never=-np.inf)
+    assert worst.p == mannwhitneyu(fast, [5, 0, 0, 0]).pvalue > 0.2
+    (all_there,) = stats.compare({"fast": fast, "slow": [5, 6, 7, 8]}, never=np.inf)
+    assert all_there.p == stats.t_test(fast, [5, 6, 7, 8])[1]
+    assert np.isnan(stats.group_test([np.nan] * 3, [np.nan] * 3, np.inf)[1])
+
+
 def test_interquartile_mean():
     assert stats.iqm([0, 1, 2, 100]) == 1.5
     assert stats.iqm(range(8)) == 3.5  # of 2, 3, 4, 5
