@@ -33,6 +33,8 @@ class SweepCommand:
     """paper (needs graphics cards), mini (minutes a run on a CPU core) or debug (seconds)."""
     seeds: int | None = None
     """Runs of each task and method; by default as many as in the paper, 1 at debug scale."""
+    first_seed: int = 0
+    """Seed of the first of them: to add runs to those that were made elsewhere."""
     only: tuple[str, ...] = ()
     """Methods to run now, by their names in the tables; the page has all runs that are complete."""
     runs: Path = Path("runs")
@@ -63,7 +65,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     """Run what is missing and write the page; 1 if a run failed, 128 + signal if stopped."""
     command = tyro.cli(SweepCommand, args=list(arguments), prog="curious sweep")
     experiment = catalogue.find(command.experiment)
-    wanted = jobs(experiment, command.scale, command.seeds, command.threads)
+    wanted = jobs(experiment, command.scale, command.seeds, command.threads, command.first_seed)
     runs = command.runs.resolve()
     tasks = [
         Task(job.name, job.config.to_json(), job.folder(runs))

@@ -181,7 +181,11 @@ class Job:
 
 
 def jobs(
-    experiment: Experiment, scale: str, seeds: int | None = None, threads: int = 1
+    experiment: Experiment,
+    scale: str,
+    seeds: int | None = None,
+    threads: int = 1,
+    first_seed: int = 0,
 ) -> list[Job]:
     """All runs, those of a seed together; `seeds` of each task and method, or as in the paper."""
     if scale not in SCALES:
@@ -189,10 +193,12 @@ def jobs(
     count = (1 if scale == "debug" else experiment.seeds) if seeds is None else seeds
     if count < 1:
         raise ValueError(f"--seeds must be at least 1, got {count}")
+    if first_seed < 0:
+        raise ValueError(f"--first-seed must be at least 0, got {first_seed}")
     cells = experiment.cells(scale)
     return [
         Job(task, method, _config(experiment, task, method, scale, seed, threads))
-        for seed in range(count)
+        for seed in range(first_seed, first_seed + count)
         for task, method in cells
     ]
 
