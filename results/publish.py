@@ -1,8 +1,9 @@
 """Results that are kept with the code, and the pages made from them.
 
-    python results/publish.py out/object-interaction-mini    take over what a sweep left there
-    python results/publish.py                                write all pages anew
-    python results/publish.py --check                        only say which pages are out of date
+    python results/publish.py out/object-interaction-mini          take over what a sweep left there
+    python results/publish.py out/object-interaction-mini --add    add its seeds to what is here
+    python results/publish.py                                      write all pages anew
+    python results/publish.py --check                              only say what is out of date
 
 A folder here holds results.json (every run's numbers, the command, the commit, the time it took),
 figures, and a README.md that is made from it, as is the part of the project's README on results.
@@ -14,25 +15,28 @@ import sys
 from pathlib import Path
 
 from curious_replay.analysis import stats
-from curious_replay.experiments.results import MeasureResult, Results, Row
+from curious_replay.experiments import catalogue
+from curious_replay.experiments.page import bars
+from curious_replay.experiments.results import MeasureResult, Results, Row, judged_anew, pooled
 from curious_replay.report.tables import number
-from curious_replay.run.files import read_json
+from curious_replay.run.files import read_json, write_json
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 BEGIN, END = "<!-- results: written by results/publish.py -->", "<!-- end of results -->"
-FIGURES = ("bars", "contacts", "model-error", "return")
-"""Figures that are kept, by the end of their names."""
+CURVES = ("contacts", "model-error", "return")
+"""Figures of a sweep that are kept, by the end of their names."""
 
 
 def main() -> int:
     """Do what was asked for; 1 if `--check` finds a page that is out of date."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("sweep", type=Path, nargs="*", help="what `curious sweep` wrote")
+    parser.add_argument("--add", action="store_true", help="keep seeds that it does not have")
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
     for sweep in options.sweep:
-        take_over(sweep)
+        take_over(sweep, options.add)
     old = []
     for path, text in pages().items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
@@ -47,21 +51,27 @@ def main() -> int:
     return 0
 
 
-def take_over(sweep: Path) -> None:
-    """Copy what is small and worth keeping."""
+def take_over(sweep: Path, add: bool) -> None:
+    """Keep what is small: every run's numbers, their bars, and the curves of the sweep's runs."""
     target = HERE / sweep.name
+    results, kept = _read(sweep / "results.json"), target / "results.json"
+    experiment = catalogue.find(results.experiment)
+    if add and kept.exists():
+        results = pooled(experiment, _read(kept), results)
     target.mkdir(exist_ok=True)
+    write_json(kept, results.to_json())
     for figure in target.glob("*.svg"):
         figure.unlink()
-    shutil.copy(sweep / "results.json", target)
+    for drawn in bars(experiment, results):
+        drawn.chart.save(target / drawn.name, ("svg",))
     for figure in sorted((sweep / "figures").glob("*.svg")):
-        if figure.stem.endswith(FIGURES):
+        if figure.stem.endswith(CURVES):
             shutil.copy(figure, target)
 
 
 def pages() -> dict[Path, str]:
     """All pages that are made from results, by their path."""
-    found = {path.parent: Results.from_json(read_json(path), str(path)) for path in _files()}
+    found = {path.parent: _read(path) for path in sorted(HERE.glob("*/results.json"))}
     made = {folder / "README.md": page(folder, results) for folder, results in found.items()}
     made[README] = _readme(found)
     return made
@@ -69,23 +79,26 @@ def pages() -> dict[Path, str]:
 
 def page(folder: Path, results: Results) -> str:
     """One experiment: verdict, tables, figures, every run, how it was made."""
-    made = results.made
     lines = [f"# {results.title}", "", f"{results.where}, {results.scale} scale.", ""]
     lines += [f"**{results.word.capitalize()}.** {results.verdict}", ""]
     for measure in results.measures:
         lines += [*table(measure), ""]
     lines += [f"![{path.stem}]({path.name})" for path in sorted(folder.glob("*.svg"))]
+    if len(results.made) > 1:
+        lines += ["", "Curves are of the runs of the last sweep only, bars and tables of all."]
     lines += ["", "## Every run", ""]
     for measure in results.measures:
         lines += [f"{measure.name}, by seed:", ""]
         lines += [f"- {row.task}, {row.method}: {_by_seed(row)}" for row in measure.rows]
         lines += [""]
-    lines += [
-        "## How", "", f"    {made['command']}", "",
-        f"Commits {', '.join(made['commits'])}; {made['runs']} of {made['wanted']} runs complete, "
-        f"{made['hours']:.1f} hours of computing in all, one thread each, on machines with "
-        f"{' or '.join(made['cores'])} CPU threads.", "",
-    ]  # fmt: skip
+    lines += ["## How", ""]
+    for made in results.made:
+        lines += [
+            f"    {made['command']}", "",
+            f"Commits {', '.join(made['commits'])}; {made['runs']} of {made['wanted']} runs "
+            f"complete, {made['hours']:.1f} hours of computing in all, one thread each, on "
+            f"machines with {' or '.join(made['cores'])} CPU threads.", "",
+        ]  # fmt: skip
     return "\n".join(lines)
 
 
@@ -94,7 +107,7 @@ def table(measure: MeasureResult) -> list[str]:
     better = "less" if measure.lower_is_better else "more"
     rows = [
         f"| {measure.name} ({better} is better) | runs | with result | mean ± s.e.m. "
-        "| IQM, 95 % interval | paper |",
+        "| IQM, 95 % interval | paper, at its scale |",
         "|---|---|---|---|---|---|",
     ]
     for row in measure.rows:
@@ -127,8 +140,10 @@ def _readme(found: dict[Path, Results]) -> str:
     return f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}"
 
 
-def _files() -> list[Path]:
-    return sorted(HERE.glob("*/results.json"))
+def _read(path: Path) -> Results:
+    """Numbers as they were measured, in the words that the experiment has today."""
+    found = Results.from_json(read_json(path), str(path))
+    return judged_anew(catalogue.find(found.experiment), found)
 
 
 if __name__ == "__main__":

@@ -28,25 +28,32 @@ def publish(tmp_path, monkeypatch):
     return run
 
 
-RESULTS = {
-    "experiment": "made-up", "where": "Table 0", "title": "A made-up table", "scale": "mini",
-    "word": "held", "verdict": "It held.", "measures": [
-        {"name": "score", "lower_is_better": False, "rows": [
-            {"task": "t", "method": "m", "seeds": [0, 1], "values": [1.5, None], "paper": "7 ± 1"},
-            {"task": "t", "method": "n", "seeds": [0, 1], "values": [3.0], "paper": ""},
-        ]},
-    ],
-    "made": {"command": "curious sweep made-up", "commits": ["abc"], "hours": 1.25, "cores": ["2"],
-             "runs": 2, "wanted": 2},
-}  # fmt: skip
+def results(seeds, uniform, curious, commit="abc"):
+    rows = [
+        {"task": "toy/mirror", "method": method, "seeds": seeds, "values": values, "paper": paper}
+        for method, values, paper in (
+            ("DreamerV3", uniform, "7 ± 1"), ("DreamerV3 CR", curious, "")
+        )
+    ]  # fmt: skip
+    measure = {"name": "steps to solve it again", "lower_is_better": True, "rows": rows}
+    return {
+        "experiment": "toy-mirror", "where": "Table 0", "title": "A made-up table",
+        "scale": "mini", "word": "held", "verdict": "It held.", "measures": [measure],
+        "made": [{"command": f"curious sweep {commit}", "commits": [commit], "hours": 1.25,
+                  "cores": ["2"], "runs": 4, "wanted": 4}],
+    }  # fmt: skip
 
 
-def leave_a_sweep(folder):
-    (folder / "figures").mkdir(parents=True)
-    (folder / "results.json").write_text(json.dumps(RESULTS))
-    for name in ("t-bars.svg", "1-t-profile.svg", "t-bars.pdf"):
+def leave_a_sweep(folder, found):
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(json.dumps(found))
+    for name in ("t-return.svg", "1-t-profile.svg", "t-return.pdf"):
         (folder / "figures" / name).write_text(name)
     return folder
+
+
+ROW = "| toy/mirror, DreamerV3 | 2 | 1 | 1.5 | 1.5 (1.5 to 1.5) | – |"
+FIRST = results([0, 1], [1.5, None], [3.0, 4.0])
 
 
 def test_the_pages_are_those_of_the_results(publish, capsys):
@@ -54,26 +61,45 @@ def test_the_pages_are_those_of_the_results(publish, capsys):
 
 
 def test_a_sweep_is_taken_over(publish, tmp_path):
-    assert publish(leave_a_sweep(tmp_path / "out" / "made-up-mini")) == 0
+    assert publish(leave_a_sweep(tmp_path / "out" / "made-up-mini", FIRST)) == 0
     kept = tmp_path / "results" / "made-up-mini"
-    assert {p.name for p in kept.iterdir()} == {"README.md", "results.json", "t-bars.svg"}
+    assert {p.name for p in kept.iterdir()} == {
+        "README.md", "results.json", "t-return.svg", "toy-mirror-bars.svg"
+    }  # fmt: skip
     page = (kept / "README.md").read_text()
-    assert "**Held.** It held." in page
-    assert "| t, m | 2 | 1 | 1.5 | 1.5 (1.5 to 1.5) | 7 ± 1 |" in page
-    assert "- t, m: 0: 1.5, 1: –" in page
-    assert "- t, n: all together 3" in page
-    assert "    curious sweep made-up\n" in page
+    assert "It held." not in page  # judged anew, in today's words
+    assert "**Not shown.** Curious Replay solves it again sooner than uniform replay" in page
+    assert ROW in page
+    assert "- toy/mirror, DreamerV3: 0: 1.5, 1: –" in page
+    assert "    curious sweep abc\n" in page
+    assert "of the last sweep only" not in page
     assert "1.2 hours" in page
     readme = (tmp_path / "README.md").read_text()
-    assert "[A made-up table](results/made-up-mini/README.md)" in readme
-    assert "| t, m | 2 | 1 | 1.5 | 1.5 (1.5 to 1.5) | 7 ± 1 |" in readme
+    assert "moves are mirrored](results/made-up-mini/README.md)" in readme
+    assert ROW in readme
     assert "## Citation" in readme  # what stands around it stays
+    assert publish("--check") == 0
+
+
+def test_seeds_of_another_sweep_are_added(publish, tmp_path):
+    out = tmp_path / "out" / "made-up-mini"
+    publish(leave_a_sweep(out, FIRST))
+    drawn = (tmp_path / "results" / "made-up-mini" / "toy-mirror-bars.svg").read_text()
+    assert publish(leave_a_sweep(out, results([1, 2], [2.5, 3.5], [5, 6], "def")), "--add") == 0
+    page = (tmp_path / "results" / "made-up-mini" / "README.md").read_text()
+    assert "- toy/mirror, DreamerV3: 0: 1.5, 1: 2.5, 2: 3.5" in page
+    assert "- toy/mirror, DreamerV3 CR: 0: 3, 1: 5, 2: 6" in page
+    assert "DreamerV3 CR 4.667 against DreamerV3 2.5" in page  # judged anew
+    assert "    curious sweep abc\n" in page
+    assert "    curious sweep def\n" in page
+    assert "Curves are of the runs of the last sweep only" in page
+    assert drawn != (tmp_path / "results" / "made-up-mini" / "toy-mirror-bars.svg").read_text()
     assert publish("--check") == 0
 
 
 @pytest.mark.parametrize("page", ["README.md", "results/made-up-mini/README.md"])
 def test_a_number_changed_by_hand_is_found(page, publish, tmp_path, capsys):
-    publish(leave_a_sweep(tmp_path / "out" / "made-up-mini"))
+    publish(leave_a_sweep(tmp_path / "out" / "made-up-mini", FIRST))
     path = tmp_path / page
     path.write_text(path.read_text().replace("| 1.5 |", "| 2.5 |"))
     assert publish("--check") == 1

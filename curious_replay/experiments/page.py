@@ -38,7 +38,7 @@ def write(
         "experiment",
         verdicts=[result.verdict, *_missing(len(wanted), len(complete))],
         tables=result.tables(),
-        figures=_bars(experiment, result),
+        figures=bars(experiment, result),
     )
     page = report(
         Runs(complete, found.broken),
@@ -53,7 +53,7 @@ def write(
     return result
 
 
-def _bars(experiment: Experiment, result: Results) -> list[Figure]:
+def bars(experiment: Experiment, result: Results) -> list[Figure]:
     """The first measure of an experiment on one task, as bars."""
     rows = result.measures[0].rows
     if len(experiment.tasks) > 1 or not any(len(stats.finite(row.numbers)) for row in rows):

@@ -60,8 +60,8 @@ class Results:
     """"held", "held in part", "not shown", "contradicted" or "not tested"."""
     verdict: str
     measures: list[MeasureResult]
-    made: Mapping[str, Any] = field(default_factory=dict)
-    """How: command, commits of the runs, hours they took."""
+    made: list[Mapping[str, Any]] = field(default_factory=list)
+    """How, for each sweep that runs come from: command, commits of the runs, hours they took."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -121,7 +121,7 @@ _WANTED: dict[str, Any] = {
             ],
         }
     ],
-    "made": dict,
+    "made": [dict],
 }
 
 
@@ -135,8 +135,60 @@ def results(
         for (task, method), runs in found.items():
             values = measure.values(runs) if runs else []
             rows.append(_row(measure, task, method, [run.seed for run in runs], values))
-        rows += _over_tasks(measure, rows)
-        measured.append(MeasureResult(measure.name, measure.lower_is_better, rows))
+        measured.append(rows)
+    return _judged(experiment, scale, measured, [made])
+
+
+def judged_anew(experiment: Experiment, old: Results) -> Results:
+    """The same numbers, with the words and the paper's numbers of today's experiment."""
+    measured = [_rows(experiment, old, measure) for measure in experiment.measures]
+    return _judged(experiment, old.scale, measured, old.made)
+
+
+def pooled(experiment: Experiment, old: Results, new: Results) -> Results:
+    """Both together: every seed of either, its numbers from `new` where both have it."""
+    for one in (old, new):
+        if (one.experiment, one.scale) != (experiment.name, new.scale):
+            raise ValueError(
+                f"only results of the same experiment and scale can be pooled, got "
+                f"{one.experiment} at {one.scale} scale for {experiment.name} at {new.scale} scale"
+            )
+    measured = []
+    for measure in experiment.measures:
+        cells: dict[Key, dict[int, float]] = {}
+        for row in [*_rows(experiment, old, measure), *_rows(experiment, new, measure)]:
+            if len(row.seeds) != len(row.values):
+                raise ValueError(
+                    f"{measure.name} is one number for all runs of {row.method} on {row.task}, and "
+                    "cannot be pooled: measure the runs together, in one sweep"
+                )
+            cell = cells.setdefault((row.task, row.method), {})
+            cell.update(zip(row.seeds, row.numbers, strict=True))
+        measured.append([
+            _row(measure, task, method, sorted(cell), [cell[seed] for seed in sorted(cell)])
+            for (task, method), cell in cells.items()
+        ])  # fmt: skip
+    return _judged(experiment, new.scale, measured, [*old.made, *new.made])
+
+
+def _rows(experiment: Experiment, result: Results, measure: Measure) -> list[Row]:
+    """The rows of one measure that are of one task."""
+    found = [row for each in result.measures if each.name == measure.name for row in each.rows]
+    kept = [row for row in found if row.task in experiment.tasks]
+    return [_row(measure, row.task, row.method, row.seeds, row.numbers) for row in kept]
+
+
+def _judged(
+    experiment: Experiment,
+    scale: str,
+    found: Sequence[list[Row]],
+    made: list[Mapping[str, Any]],
+) -> Results:
+    """Results from the rows of each measure, without those over tasks."""
+    measured = [
+        MeasureResult(measure.name, measure.lower_is_better, [*rows, *_over_tasks(measure, rows)])
+        for measure, rows in zip(experiment.measures, found, strict=True)
+    ]
     first = {
         (row.task, row.method): row.numbers
         for row in measured[0].rows

@@ -21,7 +21,8 @@ def test_every_experiment_runs_and_makes_its_report(stop_forkserver, tmp_path, c
         assert code == 0, said
         found = json.loads((out / "results.json").read_text())
         assert found["verdict"] in " ".join(said.split())
-        assert found["made"]["runs"] == found["made"]["wanted"] == len(jobs(experiment, "debug"))
+        (made,) = found["made"]
+        assert made["runs"] == made["wanted"] == len(jobs(experiment, "debug"))
         page = (out / "report.html").read_text()
         assert experiment.where in page
         for measure in experiment.measures:

@@ -1,8 +1,10 @@
 """From runs to tables, and back from results.json."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from curious_replay.analysis.load import Run
 from curious_replay.experiments.experiment import (
@@ -15,7 +17,7 @@ from curious_replay.experiments.experiment import (
     Reported,
     each,
 )
-from curious_replay.experiments.results import Results, results
+from curious_replay.experiments.results import Results, judged_anew, pooled, results
 
 NUMBERS = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 100.0}
 
@@ -71,6 +73,35 @@ def test_json_gives_back_the_same_tables():
     again = Results.from_json(json.loads(json.dumps(result.to_json())))
     assert again == result
     assert [table.csv() for table in again.tables()] == [table.csv() for table in result.tables()]
+
+
+def test_sweeps_are_pooled_seed_by_seed():
+    old, new = made("abcde", (0, 1)), made("abcde", (1, 2))
+    both = pooled(experiment("abcde"), old, new)
+    whole = made("abcde", (0, 1, 2))
+    assert both.measures == whole.measures
+    assert (both.word, both.verdict) == (whole.word, whole.verdict)
+    assert both.made == [{"command": "c"}, {"command": "c"}]
+
+
+def test_what_is_newer_counts_where_both_have_a_seed():
+    old, new = made("a", (0, 1)), made("a", (1,))
+    old.measures[0].rows[0].values[:] = [-1.0, -2.0]
+    assert rows(pooled(experiment("a"), old, new))["a"].values == [-1.0, 10.0]
+
+
+def test_other_experiments_and_one_number_for_all_runs_are_not_pooled():
+    old = made("a")
+    with pytest.raises(ValueError, match=r"same experiment and scale .* got x at debug scale"):
+        pooled(experiment("a"), replace(old, scale="debug"), old)
+    old.measures[0].rows[0].values.pop()
+    with pytest.raises(ValueError, match="number is one number for all runs of m on a"):
+        pooled(experiment("a"), old, made("a"))
+
+
+def test_old_numbers_are_told_in_todays_words():
+    result = made("abcde")
+    assert judged_anew(experiment("abcde"), replace(result, title="?", verdict="?")) == result
 
 
 def test_no_result_is_none():

@@ -155,7 +155,7 @@ def _write_results(folder: Path) -> None:
     rows = [Row("task", method, [0, 1], [0.5, None], "1 ± 2") for method in ("a", "b")]
     measures = [MeasureResult("score", False, rows)]
     made = {"command": "x", "hours": 1.0}
-    found = Results("name", "Table 1", "Title", "mini", "held", "It held.", measures, made)
+    found = Results("name", "Table 1", "Title", "mini", "held", "It held.", measures, [made])
     (folder / "results.json").write_text(to_json(found.to_json()))
 
 

@@ -40,7 +40,7 @@ def test_a_sweep_leaves_runs_results_and_a_page(undisturbed, results):
     page = (undisturbed / "out" / "report.html").read_text()
     assert results(undisturbed)["verdict"].replace("'", "&#x27;") in page
     assert "no paper: Model loss on a counting world" in page
-    made = json.loads((undisturbed / "out" / "results.json").read_text())["made"]
+    (made,) = json.loads((undisturbed / "out" / "results.json").read_text())["made"]
     assert made["runs"] == made["wanted"] == 4
     assert made["hours"] > 0
     assert made["command"].startswith("curious sweep")
@@ -61,7 +61,7 @@ def test_code_that_a_run_went_on_with_is_named(undisturbed, tmp_path, sweep_comm
     meta = json.loads(path.read_text()) | {"commit": "a" * 40, "resumes": [{"commit": "b" * 40}]}
     path.write_text(json.dumps(meta))
     assert cli.main(sweep_command(tmp_path)) == 0
-    made = json.loads((tmp_path / "out" / "results.json").read_text())["made"]
+    (made,) = json.loads((tmp_path / "out" / "results.json").read_text())["made"]
     assert {"a" * 10, "b" * 10} < {*made["commits"]}
 
 
@@ -73,6 +73,13 @@ def test_dry_run_says_what_is_missing(undisturbed, capsys, sweep_command):
     assert [name for name in states if states[name] == "waiting"] == [
         name.replace("seed=1", "seed=2") for name in NAMES[2:]
     ]
+
+
+def test_seeds_can_begin_later(undisturbed, capsys, sweep_command):
+    options = ["--seeds", "2", "--first-seed", "1", "--dry-run"]
+    assert cli.main(sweep_command(undisturbed, *options)) == 0
+    seeds = [line.rpartition("=")[2] for line in capsys.readouterr().out.splitlines()]
+    assert seeds == ["1", "1", "2", "2"]
 
 
 def test_only_some_methods_are_run_and_all_complete_runs_shown(
@@ -195,6 +202,7 @@ def test_a_failed_run_is_tried_again_then_reported(tmp_path, capsys):
         ),
         (["no/such/file.py"], "there is no file no/such/file.py"),
         ([GRID, "--seeds", "0"], "--seeds must be at least 1, got 0"),
+        ([GRID, "--first-seed", "-1"], "--first-seed must be at least 0, got -1"),
         ([GRID, "--at-once", "-1"], "--at-once must be at least 0, got -1"),
         ([GRID, "--threads", "0"], "--threads must be at least 1, got 0"),
         ([GRID, "--retries", "-1"], "--retries must be at least 0, got -1"),
