@@ -212,6 +212,7 @@ class ActorCritic(Behaviour):
             rewards, self.discount * goes_on[1:], values, self.config.return_lambda
         )
         weights = reach(goes_on[:-1], self.discount)
+        check_finite("actor", {"return": returns})  # one that is not would stay in the scale
         scale = self.return_scale.update(returns)
 
         advantage = (returns - values[:-1]) / scale

@@ -107,6 +107,15 @@ def test_free_nats_hold_per_step_and_stop_the_gradient():
     assert values.grad.tolist() == [[0.0, pytest.approx(0.6)]]
 
 
+@pytest.mark.parametrize(("kl", "held"), [((0.2, 1.4), 1.2), ((0.2, 0.3), 1.0)])
+def test_free_nats_hold_whatever_the_other_steps_cost(kl, held):
+    agent = make()
+    agent.model.latent.kl = lambda left, right: torch.tensor([kl])
+    belief = Belief(State(*torch.zeros(2, 1, 2, 1)), *torch.zeros(2, 1, 2, 1))
+    _, cost = agent.model.kl_loss(belief)
+    assert cost.mean().item() == pytest.approx(0.6 * held)
+
+
 def test_dynamics_move_the_prior_and_representation_the_posterior():
     agent = make(free_nats=0.0)
     prior, posterior = torch.randn(2, 1, 1, 16).requires_grad_()
@@ -295,7 +304,7 @@ def test_discrete_actor_follows_the_score_function():
 
 
 def learn_without_change(agent):
-    """Returns, computed by the n-step definition rather than by the recursion."""
+    """What a lesson is made of, with returns by the n-step definition, not by the recursion."""
     deep = {}
     behaviour, model = agent.behaviour, agent.model
     imagined = behaviour.imagine(model, _start(agent), torch.Generator().manual_seed(0))
@@ -320,7 +329,7 @@ def learn_without_change(agent):
     weights = torch.ones_like(rewards)
     for t in range(steps):
         weights[t] = discount**t * goes_on[: t + 1].prod(0)
-    deep["weights"] = weights
+    deep |= {"weights": weights, "returns": returns, "features": imagined.features[:-1]}
     # The normaliser was updated once, from zero, with these returns.
     low, high = np.percentile(returns.numpy(), [5, 95]) * 0.01
     deep["advantage"] = weights * (returns - values[:-1]) / max(1.0, high - low)
@@ -364,6 +373,24 @@ def test_critic_learns_returns_and_stays_near_its_slow_copy():
     assert first == pytest.approx(0, abs=1e-6)
     # Each state is worth the one reward before the predicted end.
     assert lesson.values[0].mean().item() == pytest.approx(1.0, abs=0.1)
+
+
+def test_loss_of_the_critic():
+    """Cross-entropy with the returns and with the slow copy's values, where anything goes on."""
+    agent = make()
+    random_heads(agent)
+    agent.behaviour.slow_critic.network[-1].weight.data.normal_(std=0.5)
+    caught = []
+    agent.behaviour.actor_adam.step = lambda loss, keep_graph: torch.zeros(())
+    agent.behaviour.critic_adam.step = lambda loss: caught.append(loss.item()) or torch.zeros(())
+    expected = learn_without_change(agent)
+    slow = TwoHot(agent.behaviour.slow_critic(expected["features"])).mean
+    learn(agent)
+    critic = TwoHot(agent.behaviour.critic(expected["features"]))
+    drawn_to = critic.loss(expected["returns"]) + critic.loss(slow)
+    loss = (expected["weights"] * drawn_to).mean().item()
+    assert caught == [pytest.approx(loss, rel=1e-5)]
+    assert loss != pytest.approx(drawn_to.mean().item(), rel=0.05)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -450,6 +477,18 @@ def test_what_is_not_finite_is_named_and_changes_nothing():
         agent.update(batch)
     for name, value in agent.state_dict().items():
         assert torch.equal(value, before[name]), name
+
+
+def test_returns_that_are_not_finite_leave_no_trace():
+    """In the scale of returns they would stay for ever."""
+    agent, batch = make(), batch_of()
+    agent.update(batch)
+    predict = agent.model.reward
+    agent.model.reward = lambda features: predict(features) * torch.nan
+    with pytest.raises(NonFiniteError, match="actor/return"):
+        agent.update(batch)
+    agent.model.reward = predict
+    assert np.isfinite([*agent.update(batch).metrics.values()]).all()
 
 
 def test_bfloat16_runs_and_stays_near():
