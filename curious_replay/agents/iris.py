@@ -124,7 +124,7 @@ class Iris(Agent):
         }
         if self.perceptual is not None:
             losses["perceptual"] = self.perceptual(pictures, seen.picture)
-        used = torch.tensor(float(len(seen.tokens.unique())))
+        used = pictures.new_tensor(len(seen.tokens.unique()))
         return {**self._fit("tokenizer", losses), "tokenizer/codes_used": used}
 
     def study(self, batch: Arrays, reward: Tensor) -> tuple[dict[str, Tensor], Metrics]:

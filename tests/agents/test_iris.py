@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.interface import NonFiniteError, Stream
 from curious_replay.agents.iris import Iris
-from curious_replay.agents.iris_model import Dream
+from curious_replay.agents.iris_model import Dream, Outcome
 from curious_replay.agents.spaces import Spaces
 
 # What learns from what, and when.
@@ -179,17 +179,58 @@ def test_actor_and_critic_learn_what_pays():
 
     def step(dream, action, noise):
         reward = (action == 2).float()
-        return dream_outcome(dream.tokens, reward, torch.zeros_like(reward))
+        return Outcome(dream.tokens, reward, torch.zeros_like(reward))
 
-    from curious_replay.agents import iris_model  # noqa: PLC0415
-
-    dream_outcome = iris_model.Outcome
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Dream, "step", step)
         for _ in range(60):
             metrics = agent.practise(batch)
     assert metrics["actor_critic/reward"] > 0.9
     assert metrics["actor_critic/value"] > 1.2  # of 2 at most
+
+
+def test_losses_of_actor_and_critic():
+    """Against returns by the n-step definition: the second start's dream ends after two steps."""
+    agent = make(starts=2, imagination=5, discount=0.9, return_lambda=0.8, entropy=0.1)
+    batch = batch_for(agent, ends=0)
+    batch["starts/is_terminal"][:] = False
+    rewards = torch.tensor([[1.0, -1.0, 0.0, 1.0], [0.0, 1.0, 1.0, -1.0]]).T
+    ends = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]).T
+    opinions, caught, played = [], {}, iter(zip(rewards, ends, strict=True))
+    forward = agent.actor_critic.forward
+    chosen = []
+
+    def step(dream, action, noise):
+        chosen.append(action)
+        return Outcome(dream.tokens, *next(played))
+
+    def look(picture, memory):
+        opinions.append(forward(picture, memory))
+        return opinions[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dream, "step", step)
+        patch.setattr(agent.actor_critic, "forward", look)
+        patch.setattr(agent, "_fit", lambda part, losses: caught.update(losses) or {})
+        agent.practise(batch)
+    dreamt = opinions[-5:]  # those before are of what was seen
+    values = torch.stack([opinion.value for opinion in dreamt]).detach()
+    returns = torch.zeros(4, 2)
+    for start in range(4):
+        for n in range(1, 5 - start):
+            total, factor = torch.zeros(2), torch.ones(2)
+            for k in range(start, start + n):
+                total = total + factor * rewards[k]
+                factor = factor * 0.9 * (1 - ends[k])
+            total = total + factor * values[start + n]
+            returns[start] += 0.8 ** (n - 1) * (0.2 if n < 4 - start else 1.0) * total
+    logs = torch.stack([F.log_softmax(opinion.logits, -1) for opinion in dreamt[:-1]])
+    taken = logs.gather(-1, torch.stack(chosen).unsqueeze(-1)).squeeze(-1)
+    entropy = -(logs.exp() * logs).sum(-1)
+    actor = -(taken * (returns - values[:-1]) + 0.1 * entropy).mean()
+    critic = (values[:-1] - returns).square().mean()
+    assert caught["actor"].item() == pytest.approx(actor.item(), rel=1e-5)
+    assert caught["critic"].item() == pytest.approx(critic.item(), rel=1e-5)
 
 
 # Acting.
