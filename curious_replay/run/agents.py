@@ -95,7 +95,7 @@ DREAMER_V3_BOUNDS = {
     "actor_critic_eps": POSITIVE,
     "actor_critic_clip": POSITIVE,
     "imagination": (1, 1000),
-    "discount_horizon": (1, 1e30),
+    "discount_horizon": (1.001, 1e30),
     "return_lambda": SHARE,
     "entropy": NOT_NEGATIVE,
     "return_decay": SHARE,

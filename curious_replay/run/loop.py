@@ -55,6 +55,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.owed = 0
         self._changed = True  # since the last save
+        self._told_of_short_episodes = False
         self.ratio = Ratio(*config.updates_per_step, first=config.train.pretrain)
         self.every = {
             "log": Every(config.train.log_every, last=0),
@@ -154,8 +155,26 @@ class Trainer:
             self.replay.clear()
             self.learner.next = None  # it was drawn from what is gone
         self.watch.time("policy", self.driver.send)
-        if self.counters.step >= self.config.train.prefill and self.replay.ready:
+        if self.counters.step < self.config.train.prefill:
+            return
+        if self.replay.ready:
             self.owed = self.ratio(self.counters.step)
+        else:
+            self._tell_if_episodes_are_too_short()
+
+    def _tell_if_episodes_are_too_short(self) -> None:
+        """Once, when windows could have come together twice over."""
+        length = self.config.train.batch_length
+        if (
+            self._told_of_short_episodes
+            or self.counters.step < 2 * length * self.config.env.num_envs
+        ):
+            return
+        self._told_of_short_episodes = True
+        self.progress.note(
+            f"nothing is learned: no episode has lasted for a window of {length} steps. Allow "
+            "--replay.cross-episodes, or choose a shorter --train.batch-length"
+        )
 
     def _update(self) -> None:
         self.watch.time("update", self.learner.update)

@@ -170,6 +170,7 @@ def test_there_is_a_preset_for_every_environment(agent, scale):
         ("dreamerv2", "kl_balance", 1.5, "--agent.kl-balance must be from 0 to 1"),
         ("plan2explore", "dreamer.decay", 2.0, "--agent.dreamer.decay must be from 0 to 1"),
         ("plan2explore", "ensemble.members", 1, "--agent.ensemble.members must be from 2"),
+        ("dreamerv3", "discount_horizon", 1.0, "--agent.discount-horizon must be from 1.001"),
         ("plan2explore-v3", "dreamer.unimix", -1.0, "--agent.dreamer.unimix must be from 0"),
         ("plan2explore", "alignment", "wrong", "--agent.alignment must be 'correct' or 'released'"),
         ("plan2explore", "dreamer.td", "replayed", "td must be"),
@@ -255,3 +256,12 @@ def test_resumed_run_equals_one_never_stopped(agent, env, changes, tmp_path, mon
     assert lines(tmp_path / "killed") != lines(tmp_path / "whole")
     assert run(config, tmp_path / "killed", resume=True).finished
     assert lines(tmp_path / "killed") == lines(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("agent", ["dreamerv2", "plan2explore", "dreamerpro"])
+@pytest.mark.parametrize("env", ["toy/mirror", "toy/two-rooms", "CartPole-v1"])
+def test_episodes_may_be_shorter_than_windows(env, agent, scale):
+    """Or else only those without success, which run into the time limit, would be replayed."""
+    config = preset(Choice(env=env, agent=agent, replay="curious", scale=scale))
+    assert config.replay.cross_episodes

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,21 @@ def test_nothing_is_learned_without_a_ratio_or_before_there_is_a_window(tmp_path
     updates = [line["update"] for line in metrics(tmp_path / "window")]
     assert updates[:5] == [0] * 5
     assert updates[5] == 1
+
+
+def test_episodes_shorter_than_a_window_are_told_of(tmp_path):
+    out = io.StringIO()
+    settings = config(
+        env={"length": 5}, train={"steps": 60, "batch_length": 8}, replay={"cross_episodes": False}
+    )
+    train(settings, tmp_path / "short", console=Console(file=out, width=1000))
+    told = "no episode has lasted for a window of 8 steps. Allow --replay.cross-episodes"
+    assert out.getvalue().count(told) == 1
+    assert metrics(tmp_path / "short")[-1]["update"] == 0
+    train(replace(settings, replay=replace(settings.replay, cross_episodes=True)),
+          tmp_path / "crossing", console=Console(file=out, width=1000))  # fmt: skip
+    assert out.getvalue().count(told) == 1
+    assert metrics(tmp_path / "crossing")[-1]["update"] > 0
 
 
 def test_progress_is_shown_also_during_the_first_updates(tmp_path):
