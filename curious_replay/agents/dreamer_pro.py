@@ -102,7 +102,7 @@ class DreamerPro(DreamerV2):
         terms = {"swav": swav, "temporal": temporal, "norm": norm, **heads, "kl": kl}
         # What the first steps of a window cost is not known in full.
         likelihood = everywhere + F.pad(swav + temporal, (0, 0, WARM_UP, 0), value=torch.nan)
-        signals = {"model": likelihood + kl, "likelihood": likelihood, "kl": kl}
+        signals = {"model": likelihood + config.kl_scale * kl, "likelihood": likelihood, "kl": kl}
         study = self.fit(belief, terms, signals, loss)
         model.prototypes.settle()
         self.teacher.follow(model)

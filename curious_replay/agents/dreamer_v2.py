@@ -89,7 +89,8 @@ class DreamerV2(Dreamer):
             likelihoods = self.model.likelihood_losses(replayed, belief)
             kl, kl_loss = self.model.kl_loss(belief)
         likelihood = torch.stack([*likelihoods.values()]).sum(0)
-        signals = {"model": likelihood + kl, "likelihood": likelihood, "kl": kl}
+        model = likelihood + self.config.kl_scale * kl
+        signals = {"model": model, "likelihood": likelihood, "kl": kl}
         loss = likelihood.mean() + kl_loss
         return self.fit(belief, {**likelihoods, "kl": kl}, signals, loss)
 

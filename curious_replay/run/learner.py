@@ -5,6 +5,7 @@ before the feedback of the present batch changes priorities, so the course of ev
 depend on which of the two is faster. The batch that is next is part of a checkpoint.
 """
 
+import io
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ import numpy as np
 
 from curious_replay.agents.interface import Agent, NonFiniteError, Stream
 from curious_replay.replay import Batch, ReplayBuffer
+from curious_replay.run.files import write_bytes
 
 Array = np.ndarray
 
@@ -148,7 +150,9 @@ class Learner:
             return
         path = self.folder / f"nonfinite-update-{self.updates}.npz"
         arrays = {name.replace("/", "-"): array for name, array in batch.items()}
-        np.savez(path, allow_pickle=False, **arrays, ids=batch.ids)
+        content = io.BytesIO()
+        np.savez(content, allow_pickle=False, **arrays, ids=batch.ids)
+        write_bytes(path, content.getvalue())
         advice = (
             f"{self._skipped_in_a_row} updates in a row failed (--train.nonfinite-limit "
             f"{self.nonfinite_limit})"

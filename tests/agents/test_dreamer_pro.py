@@ -119,15 +119,15 @@ def test_prototype_losses_by_definition():
 
 @pytest.mark.parametrize("kind", SPACES)
 def test_signals_add_up(kind):
-    agent = make(kind, free_nats=100.0)
+    agent = make(kind, free_nats=100.0, kl_scale=2.0)
     feedback = agent.update(batch_of(kind))
     model, likelihood, kl = (feedback.signals[name] for name in ("model", "likelihood", "kl"))
     assert np.isnan(model[:, 0]).all() and np.isnan(likelihood[:, 0]).all()
-    np.testing.assert_allclose(model[:, 1:], (likelihood + kl)[:, 1:], rtol=1e-6)
+    np.testing.assert_allclose(model[:, 1:], (likelihood + 2 * kl)[:, 1:], rtol=1e-6)
     # The loss has the KL of the batch, which here is held at its free nats.
     names = ["swav", "temporal", "norm", "reward"] + ["discount"] * (kind == "discrete")
     total = sum(feedback.metrics[f"model/{name}"] for name in names)
-    assert feedback.metrics["model/loss"] == pytest.approx(total + 100, rel=1e-6)
+    assert feedback.metrics["model/loss"] == pytest.approx(total + 200, rel=1e-6)
 
 
 def terms_of(agent, batch):

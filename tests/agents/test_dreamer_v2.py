@@ -105,12 +105,12 @@ def test_balance_is_the_share_that_moves_the_prior():
 
 @pytest.mark.parametrize("kind", SPACES)
 def test_signals_add_up(kind):
-    agent = make(kind, free_nats=100.0)
+    agent = make(kind, free_nats=100.0, kl_scale=2.0)
     feedback = agent.update(batch_of(kind))
     model, likelihood, kl = (feedback.signals[name] for name in ("model", "likelihood", "kl"))
-    np.testing.assert_allclose(model, likelihood + kl, rtol=1e-6)
+    np.testing.assert_allclose(model, likelihood + 2 * kl, rtol=1e-6)
     # The loss has the KL of the batch, which here is held at its free nats.
-    assert feedback.metrics["model/loss"] == pytest.approx(likelihood.mean() + 100, rel=1e-6)
+    assert feedback.metrics["model/loss"] == pytest.approx(likelihood.mean() + 200, rel=1e-6)
     heads = ["image", "reward"] + ["discount"] * (kind == "discrete")
     total = sum(feedback.metrics[f"model/{name}"] for name in heads)
     assert total == pytest.approx(likelihood.mean(), rel=1e-6)

@@ -137,6 +137,7 @@ def test_largest_kl_of_mixed_latents():
     left, right = torch.full((2, 32, 32), -1e9)
     left[:, 0] = right[:, 1] = 0
     near(latent.kl(left.flatten(), right.flatten()), 255.3779, rtol=1e-6)
+    near(Categorical(1, 32, 0.01).kl(left[0], right[0]), 7.9805596)
 
 
 def test_categorical_kl_and_its_gradient():

@@ -62,6 +62,39 @@ def test_worked_table(visits):
     np.testing.assert_allclose(TemporalDifference()(before, {"td": losses}), adversarial)
 
 
+def test_counts_alone_and_together_with_a_loss():
+    counts = Count()(np.array([5, 10, 15, 20, 25]), {})
+    np.testing.assert_allclose(counts, [1680.7, 282.4752, 47.4756, 7.9792, 1.3411], atol=5e-5)
+    (both,) = Curious()(np.array([25]), {"model": np.array([100.0])})
+    assert both == pytest.approx(26.4617, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "expected"),
+    [
+        ("paper", [10015.4646, 7015.4646, 4915.4646, 3445.4646]),
+        ("dv3", [7015.4646, 4915.4646, 3445.4646, 2416.4646]),
+    ],
+)
+def test_visits_are_counted_before_or_after(dialect, expected):
+    buffer, ids = single_steps(1, rule=Curious(dialect=dialect))
+    found = []
+    for _ in expected:
+        buffer.update(ids, {"model": [50.0]})
+        found += buffer.priorities(ids).tolist()
+    np.testing.assert_allclose(found, expected, atol=5e-5)
+
+
+def test_losses_count_from_their_minimum():
+    buffer, ids = single_steps(5, rule=Adversarial(dialect="dv2"))
+    buffer.update(ids[:3], {"model": [11300.0, 11310.0, 11295.0]})
+    np.testing.assert_allclose(
+        buffer.priorities(ids[:3]), [3.0894873, 6.6598812, 0.0398107], atol=6e-8
+    )
+    buffer.update(ids[3:], {"model": [11400.0, 11290.0]})
+    np.testing.assert_allclose(buffer.priorities(ids[3:]), [26.8536, 0.0398107], rtol=2e-6)
+
+
 def test_running_minimum_spans_the_run():
     buffer, ids = single_steps(4, rule=Adversarial(dialect="dv2", alpha=1.0, eps=0.0))
     buffer.update(ids[:2], {"model": [11300.0, 11310.0]})  # minimum 11300

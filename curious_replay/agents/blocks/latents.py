@@ -89,11 +89,6 @@ class Categorical:
         q = log_mix_uniform(self._split(right), self.unimix)
         return (p.exp() * (p - q)).sum((-2, -1))
 
-    def entropy(self, outputs: Tensor) -> Tensor:
-        """Entropy in nats, summed over all latents: [..., outputs] -> [...]."""
-        p = log_mix_uniform(self._split(outputs), self.unimix)
-        return -(p.exp() * p).sum((-2, -1))
-
     def _split(self, outputs: Tensor) -> Tensor:
         return outputs.reshape(*outputs.shape[:-1], self.latents, self.classes)
 
