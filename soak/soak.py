@@ -22,7 +22,7 @@ import compare
 from cases import Case, cases
 from counts import Counts
 from notes import ACTIVITIES
-from victim import KILL, WAYS, Victim, uninterrupted
+from victim import KILL, PATIENCE, WAYS, Victim, uninterrupted
 
 from curious_replay.run.agents import AGENTS
 
@@ -68,7 +68,8 @@ class Soak:
         folder = self.work / "long"
         victim = self._start(case, folder)
         seen = []
-        while victim.alive():
+        deadline = time.monotonic() + 5 * PATIENCE
+        while victim.alive() and time.monotonic() < deadline:
             size = victim.size()
             if size is not None:
                 seen.append((compare.step(folder), size))

@@ -26,7 +26,7 @@ KILL, TERM, BOTH = "SIGKILL", "SIGTERM", "SIGTERM, then SIGKILL"
 WAYS = (KILL, TERM, BOTH)
 GRACE = 0.3  # seconds at most between the two signals
 UNKNOWN = 1.0  # seconds that an activity may take which was never seen whole
-PATIENCE = 300.0  # seconds that a process may take to come to where it stops, or to its end
+PATIENCE = 120.0  # seconds that a process may take to come to where it stops, or to its end
 MEGABYTE = 2**20
 
 

@@ -1,4 +1,5 @@
 import os
+import signal
 from multiprocessing import forkserver
 
 import pytest
@@ -22,7 +23,15 @@ def stop_forkserver():
 
     The next one is born with what its first user asks for, not with what an earlier test did.
     """
-    return forkserver._forkserver._stop
+
+    def stop():
+        server = forkserver._forkserver
+        if server._forkserver_pid is not None:
+            # It would wait for processes that an earlier test has left, if there are any.
+            os.kill(server._forkserver_pid, signal.SIGKILL)
+            server._stop()
+
+    return stop
 
 
 @pytest.fixture(scope="module")

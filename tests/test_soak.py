@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE, started
 
 ROOT = Path(__file__).parents[1]
 SOAK = ROOT / "soak"
@@ -36,18 +37,15 @@ def soak(*options):
 @pytest.mark.slow
 def test_a_short_soak_finds_nothing(tmp_path):
     options = ["--rounds", 4, "--minutes", 60, "--agents", "dreamerv3", "dreamerpro", "--seed", 1]
-    done = subprocess.run(
-        soak(*options, "--watch", 400, "--out", tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = soak(*options, "--watch", 400, "--out", tmp_path)
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        said, _ = process.communicate(timeout=3 * PATIENCE)
     found = Counts.read(tmp_path / "soak.json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, said
     assert found.finished and found.rounds == 4 and found.lines > 50
     assert {life["agent"] for life in found.lives} == {"dreamerv3", "dreamerpro"}
     assert sum(sum(ways.values()) for ways in found.kills.values()) >= 14
-    assert "no difference" in done.stdout
+    assert "no difference" in said
     assert not (tmp_path / "runs").exists()
 
 
@@ -60,11 +58,11 @@ def test_memory_is_not_judged_before_the_buffer_is_full():
 @pytest.mark.slow
 def test_an_interrupted_soak_keeps_its_counts(tmp_path):
     command = soak("--watch", 0, "--agents", "dreamerv3", "--out", tmp_path)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with started(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None and not (tmp_path / "soak.json").exists():
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate()
+        said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "interrupted" in said
     assert Counts.read(tmp_path / "soak.json").starts > 0

@@ -62,7 +62,11 @@ def launcher(
 
         cards = _cards()
         fit = cards or max(len(os.sched_getaffinity(0)) // threads, 1)
-        yield LocalLauncher(at_once or fit, cards)
+        here = LocalLauncher(at_once or fit, cards)
+        try:
+            yield here
+        finally:
+            here.stop()  # whatever happened: nobody would know of tasks that go on
 
 
 def _need(package: str, extra: str) -> None:

@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
 from curious_replay.sweep.task import Task
-from curious_replay.sweep.work import Ended, run_task
+from curious_replay.sweep.work import STOP_SECONDS, Ended, run_task
 
 PRELOADED = [
     "curious_replay.run.training",
@@ -64,8 +65,12 @@ class LocalLauncher:
         self._waiting.clear()
         for process, _ in self._processes.values():
             process.terminate()
+        deadline = time.monotonic() + STOP_SECONDS
         for process, _ in self._processes.values():
-            process.join()
+            process.join(max(deadline - time.monotonic(), 0))
+            if process.exitcode is None:
+                process.kill()
+                process.join()
 
     def _fill(self) -> None:
         while self._waiting and len(self._processes) < self._at_once:
@@ -78,6 +83,8 @@ class LocalLauncher:
 
 def _work(task: Task, card: int | None) -> None:
     """What the process of a task does."""
+    # The server that forks it may have been started by one who held these back.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     if card is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = str(card)
     os.setsid()  # Ctrl-C reaches the sweep alone, which then stops its tasks

@@ -11,13 +11,11 @@ import ray
 from ray.exceptions import RayError
 
 from curious_replay.sweep.task import Task
-from curious_replay.sweep.work import Ended, run_task, told
+from curious_replay.sweep.work import STOP_SECONDS, Ended, run_task, told
 
 LOST = 5
 """How often a task may lose its machine."""
 CONNECT_SECONDS = 10.0
-STOP_SECONDS = 120.0
-"""How long tasks may take to save when a sweep is stopped: Ray may lose a request to stop."""
 
 
 class RayLauncher:
@@ -76,7 +74,7 @@ class RayLauncher:
             return
         _, deaf = ray.wait([*self._tasks], num_returns=len(self._tasks), timeout=STOP_SECONDS)
         for reference in deaf:
-            ray.cancel(reference, force=True)  # it goes on from its last checkpoint
+            ray.cancel(reference, force=True)  # Ray may lose a request to stop
 
     def _connect(self) -> None:
         if self._address not in ("auto", "local") and not _answers(self._address):

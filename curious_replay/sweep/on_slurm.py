@@ -28,9 +28,8 @@ class _Resumable:
 class SlurmLauncher:
     """Queues tasks."""
 
-    def __init__(self, threads: int, options: SlurmOptions, cluster: str = "slurm") -> None:
-        """`cluster`: what submitit is to submit to; "local" runs jobs on this machine."""
-        self._threads, self._options, self._cluster = threads, options, cluster
+    def __init__(self, threads: int, options: SlurmOptions) -> None:
+        self._threads, self._options = threads, options
         self._jobs: dict[str, Job[int]] = {}
 
     def submit(self, tasks: list[Task]) -> None:
@@ -62,10 +61,10 @@ class SlurmLauncher:
     def stop(self) -> None:
         """See `Launcher`. Jobs are ended by Slurm, which sends SIGTERM: they save and stop."""
         for job in self._jobs.values():
-            job.cancel()
+            job.cancel(check=False)  # one that has just ended is no error
 
     def _executor(self, task: Task) -> AutoExecutor:
-        executor = AutoExecutor(folder=task.folder.parent / "slurm", cluster=self._cluster)
+        executor = AutoExecutor(folder=task.folder.parent / "slurm", cluster="slurm")
         options: dict[str, Any] = {
             "name": "curious-sweep",
             "timeout_min": self._options.minutes,

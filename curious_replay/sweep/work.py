@@ -13,6 +13,8 @@ from curious_replay.sweep.task import Task, look, set_aside
 
 LOCK_SECONDS = 60.0
 """How long a run that another process is still writing to is waited for."""
+STOP_SECONDS = 300.0
+"""How long tasks may take to save when a sweep is stopped, before they are ended."""
 
 
 @dataclass(frozen=True)

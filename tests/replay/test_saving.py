@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import started
 from streams import fill, step
 
 from curious_replay.replay import (
@@ -415,7 +416,7 @@ def test_kills_during_save_leave_a_whole_buffer(mapped, tmp_path):
     save, frames = tmp_path / "save", tmp_path / "frames"
     arguments = [str(save), str(frames) if mapped else "", str(Path(__file__).parent)]
     killed_inside = 0
-    with subprocess.Popen(
+    with started(
         [sys.executable, "-c", SAVER, *arguments],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as server:  # fmt: skip

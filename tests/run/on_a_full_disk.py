@@ -20,12 +20,15 @@ def main(where):
         "debug", "--resume", "--logdir", str(run), "--train.save-every", "10", "--train.steps",
     ]  # fmt: skip
     training = subprocess.Popen([*command, "1e6"], stderr=subprocess.PIPE, text=True)
-    while training.poll() is None and len(list(run.glob("checkpoints/0*"))) < 2:
-        time.sleep(0.02)
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while file.write(bytes(4096)):
-            pass
-    _, said = training.communicate(timeout=300)
+    try:
+        while training.poll() is None and len(list(run.glob("checkpoints/0*"))) < 2:
+            time.sleep(0.02)
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        _, said = training.communicate(timeout=300)
+    finally:
+        training.kill()
     print(said)
     assert training.returncode == 1
     step = max(int(path.name.rpartition("-")[2]) for path in run.glob("checkpoints/0*"))

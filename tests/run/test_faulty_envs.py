@@ -12,7 +12,7 @@ from curious_replay.envs.pool import Restarts, WorkerError
 from curious_replay.run import environments
 from curious_replay.run.files import read_lines
 
-QUICK = Restarts(step_timeout=2.0, limit=2, first_pause=0.01)
+QUICK = Restarts(step_timeout=5.0, limit=2, first_pause=0.01)
 
 # How it breaks, and what is said about it.
 IN_PLACE = {
@@ -28,7 +28,7 @@ PICTURES = {
     "float": r"observation 'view' of dtype float64; right would be uint8",
     "name": r"observation of \['sight'\]; right would be a dict of \['view'\]",
 }
-IN_PROCESSES = {"crash": "exit code 7", "hang": "gave no answer for 2 seconds"}
+IN_PROCESSES = {"crash": "exit code 7", "hang": "gave no answer for 5 seconds"}
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 FOLDER = Path(os.environ["FAKE_SLURM"])
@@ -61,9 +62,11 @@ def sacct(*_):
 
 
 def scancel(job):
-    (FOLDER / f"cancelled-{job}").touch()
+    # Sweeps cancel all that is left: none that comes later may begin meanwhile.
+    for index in range(int(job.rpartition("_")[2]), 64):
+        (FOLDER / f"cancelled-{ARRAY}_{index}").touch()
     pid = FOLDER / f"pid-{job}"
-    if pid.exists():
+    with suppress(FileNotFoundError, ValueError, ProcessLookupError):
         os.killpg(int(pid.read_text()), signal.SIGTERM)
 
 

@@ -34,7 +34,7 @@ def main(runs, steps, command):
             return process.returncode
         time.sleep(0.05)
     cluster.remove_node(node, allow_graceful=False)
-    code = process.wait()
+    code = process.wait(timeout=500)
     cluster.shutdown()
     return code
 

@@ -20,8 +20,8 @@ EXPERIMENT = Experiment(
     seeds=2,
     settings={
         "debug": {
-            "train.steps": 150,
-            "train.save_every": 40,
+            "train.steps": 300,
+            "train.save_every": 60,
             "eval.every": 0,
             "record.video_every": 0,
             "record.tensorboard": False,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE, started
 from waiting import saved_on_the_way, stopped_in_order, wait_for
 
 from curious_replay import cli
@@ -23,10 +24,11 @@ def test_ray_survives_the_loss_of_a_node(undisturbed, sweep_command, results, tm
     runs = tmp_path / "runs" / "debug"
     command = [sys.executable, "-m", "curious_replay.cli", *sweep_command(tmp_path, *options)]
     done = subprocess.run(
-        [sys.executable, str(LOSE_A_NODE), str(runs), "150", *command],
+        [sys.executable, str(LOSE_A_NODE), str(runs), "300", *command],
         capture_output=True,
         text=True,
         check=False,
+        timeout=2 * PATIENCE,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert results(tmp_path) == results(undisturbed)
@@ -78,15 +80,12 @@ def test_a_stopped_sweep_saves_its_runs(
     """Stopped on a cluster, it goes on anywhere."""
     options = ("--ray.address", "local", "--slurm.gpus", "0")  # no cluster of another test
     command = sweep_command(tmp_path, "--launcher", launcher, *options)
-    sweep = subprocess.Popen(
-        [sys.executable, "-m", "curious_replay.cli", *command],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-m", "curious_replay.cli", *command]
     runs = tmp_path / "runs" / "debug"
-    wait_for(lambda: saved_on_the_way(runs))
-    sweep.terminate()
-    assert sweep.wait() == 128 + signal.SIGTERM
+    with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sweep:
+        wait_for(lambda: saved_on_the_way(runs), sweep)
+        sweep.terminate()
+        assert sweep.wait(PATIENCE) == 128 + signal.SIGTERM
     wait_for(lambda: any(stopped_in_order(log) for log in runs.glob("*.log")))
     assert cli.main(sweep_command(tmp_path)) == 0
     assert results(tmp_path) == results(undisturbed)

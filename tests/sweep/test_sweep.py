@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE, started
 from waiting import saved_on_the_way, stopped_in_order, wait_for
 
 from curious_replay import cli
@@ -108,16 +109,15 @@ def test_a_killed_sweep_goes_on_to_the_same_table(undisturbed, tmp_path, sweep_c
     """SIGKILL to the sweep at random moments: its runs save themselves, or are resumed."""
     moments = random.Random(5)
     for _ in range(3):
-        sweep = start(sweep_command(tmp_path), stdout=subprocess.DEVNULL)
-        time.sleep(moments.uniform(1.5, 7))
-        sweep.kill()
-        sweep.wait()
+        with start(sweep_command(tmp_path), subprocess.DEVNULL) as sweep:
+            time.sleep(moments.uniform(1.5, 7))
+            sweep.kill()
     assert cli.main(sweep_command(tmp_path, "--threads", "1")) == 0
     assert results(tmp_path) == results(undisturbed)
 
 
-def start(command, stdout=subprocess.PIPE):
-    return subprocess.Popen(
+def start(command, stdout):
+    return started(
         [sys.executable, "-m", "curious_replay.cli", *command],
         stdout=stdout,
         text=True,
@@ -126,11 +126,11 @@ def start(command, stdout=subprocess.PIPE):
 
 
 def test_a_stopped_sweep_saves_and_goes_on(undisturbed, tmp_path, sweep_command, results):
-    sweep = start(sweep_command(tmp_path))
     runs = tmp_path / "runs" / "debug"
-    wait_for(lambda: saved_on_the_way(runs))
-    os.killpg(sweep.pid, signal.SIGINT)  # Ctrl-C reaches the whole group
-    said, _ = sweep.communicate()
+    with start(sweep_command(tmp_path), subprocess.PIPE) as sweep:
+        wait_for(lambda: saved_on_the_way(runs), sweep)
+        os.killpg(sweep.pid, signal.SIGINT)  # Ctrl-C reaches the whole group
+        said, _ = sweep.communicate(timeout=PATIENCE)
     assert sweep.returncode == 128 + signal.SIGINT
     assert "the same command goes on" in said
     assert not (tmp_path / "out").exists()

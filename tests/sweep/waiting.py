@@ -4,9 +4,11 @@ import re
 import time
 
 
-def wait_for(true, seconds=120):
+def wait_for(true, process=None, seconds=120):
+    """Until it is true, which whoever is to make it so, `process`, must live to see."""
     deadline = time.monotonic() + seconds
     while not true():
+        assert process is None or process.poll() is None, f"ended with code {process.returncode}"
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
