@@ -84,11 +84,6 @@ def packages() -> Iterator[Finding]:
             yield Finding("versions", name, found, "problem", advice)
         else:
             yield Finding("versions", name, version)
-    torch = _version("torch")
-    if torch is None:
-        yield Finding("versions", "torch", "missing", "note", "agents need it: pip install torch")
-    else:
-        yield Finding("versions", "torch", torch)
 
 
 def cameras(pictures: int) -> Iterator[Finding]:

@@ -177,7 +177,9 @@ def test_doctor_says_how_to_get_a_missing_or_wrong_package(monkeypatch):
 
 def test_doctor_without_torch_or_the_package_itself(monkeypatch):
     monkeypatch.setattr(doctor, "_version", lambda name: None if name == "torch" else "3.17.0")
-    assert verdicts(doctor.packages())["torch"][0] == "note"
+    found = list(doctor.packages())
+    assert verdicts(found)["torch"][0] == "problem"
+    assert [each.name for each in found].count("torch") == 1
     monkeypatch.setattr(doctor, "_version", lambda name: None)
     assert verdicts(doctor.packages())["curious-replay"][0] == "problem"
 

@@ -57,6 +57,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     plan = QUICK if command.quick else Plan()
     seeds = range(command.seed, command.seed + command.seeds)
     began = time.monotonic()
+    command.out.parent.mkdir(parents=True, exist_ok=True)  # before anything takes time
     with tempfile.TemporaryDirectory() as replay:
         with _progress(console) as progress:
             task = progress.add_task("training", total=len(seeds) * plan.all_updates)
@@ -67,7 +68,6 @@ def main(arguments: Sequence[str], console: Console) -> int:
                 lambda updates: progress.update(task, completed=updates),
             )
         html = make_page(trials, plan, Path(replay), len(seeds), time.monotonic() - began)
-    command.out.parent.mkdir(parents=True, exist_ok=True)
     command.out.write_text(html, encoding="utf-8")
     _print_result(console, trials, plan)
     if command.film is not None:

@@ -31,6 +31,8 @@ class ReportCommand:
 def main(arguments: Sequence[str], console: Console) -> int:
     """Write the page; 1 if no run could be read."""
     command = tyro.cli(ReportCommand, args=list(arguments), prog="curious report")
+    if not command.runs:
+        raise ValueError("name run folders, or folders that hold them: curious report runs")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         found = load_runs(command.runs)

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     command = parse(arguments)
     from curious_replay.envs.pool import WorkerError  # noqa: PLC0415
     from curious_replay.run.learner import TrainingFailedError  # noqa: PLC0415
-    from curious_replay.run.training import train  # noqa: PLC0415
+    from curious_replay.run.training import IN_TRAINING, train  # noqa: PLC0415
 
     config, folder = command.config, command.folder
     console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
@@ -128,6 +129,12 @@ def main(arguments: Sequence[str], console: Console) -> int:
         outcome = train(config, folder, resume=command.resume, console=console)
     except (TrainingFailedError, WorkerError, OSError) as error:
         print(f"curious: {_reason(error, folder)}{_way_on(folder)}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if IN_TRAINING not in getattr(error, "__notes__", ()):
+            raise  # what was asked for is wrong
+        traceback.print_exception(error)  # of an agent or environment of the user's, most likely
+        print(f"curious: training failed, see above.{_way_on(folder)}", file=sys.stderr)
         return 1
     if outcome.signal is not None and not outcome.finished:
         name = signal.Signals(outcome.signal).name
@@ -166,7 +173,10 @@ def _way_on(folder: Path) -> str:
 
 def _run_to_resume(base: Config, given: dict[str, str | None]) -> Config | None:
     """The settings of the run that is to go on; None if there is none yet."""
-    command = replace(TrainCommand.of(base), seed=int(given["seed"] or 0))
+    seed = given["seed"] or "0"
+    if not seed.isdecimal():
+        raise ValueError(f"--seed must be a whole number from 0 on, got {seed!r}")
+    command = replace(TrainCommand.of(base), seed=int(seed))
     folder = Path(os.fspath(given["logdir"])) if given["logdir"] else command.folder
     if not (folder / "config.json").exists():
         return None

@@ -31,6 +31,8 @@ CHANGEABLE = (
     "--env.processes", "--env.camera", "--replay.storage", "--eval.", "--record.",
 )  # fmt: skip
 
+IN_TRAINING = "This happened in the middle of training: what was asked for had been found right."
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -111,7 +113,11 @@ def _run(
                         f"{config.choice.env} has no get_state and set_state: it begins a new "
                         "episode, so the run is not exactly as if it had never stopped"
                     )
-            finished = trainer.run()
+            try:
+                finished = trainer.run()
+            except Exception as error:
+                error.add_note(IN_TRAINING)
+                raise
         finally:
             trainer.close()
     return Outcome(finished, stop.signal, trainer.counters.step)

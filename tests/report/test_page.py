@@ -244,6 +244,8 @@ def test_the_command(folder, tmp_path, capsys, monkeypatch):
     assert "curious does" not in out.read_text()
     assert cli.main(["report", str(tmp_path / "nothing")]) == 1
     assert "no run could be read" in capsys.readouterr().out
+    assert cli.main(["report"]) == 2
+    assert "name run folders" in capsys.readouterr().err
 
 
 def plain(rows):

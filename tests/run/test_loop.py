@@ -12,6 +12,7 @@ from fake_agent import FakeAgent
 from rich.console import Console
 from runs import config, lines, run
 
+from curious_replay import cli
 from curious_replay.run import train
 from curious_replay.run.files import read_lines
 from curious_replay.run.learner import Averages, Learner, TrainingFailedError
@@ -250,6 +251,18 @@ def test_a_loss_that_is_not_finite_stops_with_the_batch_saved(tmp_path):
     with np.load(path) as batch:
         assert batch["image"].shape == (2, 4, 32, 32, 3)
         assert batch["ids"].shape == (2, 4)
+
+
+def test_an_agents_own_mistake_is_shown_with_where_it_is(tmp_path, monkeypatch, capsys):
+    def update(self, batch):
+        raise ValueError("operands could not be broadcast together")
+
+    monkeypatch.setattr(FakeAgent, "update", update)
+    options = ["--env", "toy/count", "--agent", "fake", "--scale", "debug"]
+    assert cli.main(["train", *options, "--logdir", str(tmp_path / "run")]) == 1
+    said = capsys.readouterr().err
+    assert f'File "{__file__}"' in said and "operands could not be broadcast" in said
+    assert "curious: training failed" in said and "--resume` goes on there" in said
 
 
 def test_such_updates_can_be_skipped_up_to_a_limit(tmp_path):

@@ -381,6 +381,7 @@ def test_resume_needs_no_settings_and_refuses_others(tmp_path, capsys):
         "--env crafter": "--env was toy/two-rooms in this run",
         "--env.num-envs 2": "--env.num-envs was 1",
         "--seed 2": "--seed was 0",
+        "--seed abc": "--seed must be a whole number from 0 on, got 'abc'",
         "--train.batch-size 5": "--train.batch-size was 2",
     }.items():
         assert cli.main([*resume, *options.split()]) == 2
