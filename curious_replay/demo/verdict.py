@@ -1,5 +1,6 @@
 """Who won, in numbers and in words, whoever it was."""
 
+import math
 from collections.abc import Sequence
 from statistics import median
 
@@ -80,9 +81,10 @@ def _lost(trial: Trial, plan: Plan) -> str:
 
 
 def _median(needed: Sequence[int | None], plan: Plan) -> str:
-    """Of values of which some are larger than could be seen."""
-    middle = median([each or plan.updates + 1 for each in needed])
-    return _shown(int(middle) if middle <= plan.updates else None, plan)
+    """Of values of which some, None, are larger than could be seen."""
+    known = [each or plan.updates for each in needed]
+    unseen = [each or math.inf for each in needed]
+    return f"more than {median(known):g}" if math.isinf(median(unseen)) else f"{median(known):g}"
 
 
 def _shown(needed: int | None, plan: Plan) -> str:
