@@ -25,7 +25,7 @@ from curious_replay.agents.interface import (
     PolicyState,
 )
 from curious_replay.agents.spaces import Spaces
-from curious_replay.run.agent_presets import PRESETS, Changes
+from curious_replay.run.agent_presets import PRESETS, Overrides
 from curious_replay.run.agents import AGENTS, AgentEntry
 from curious_replay.run.config import Choice
 
@@ -96,7 +96,7 @@ class Linear(Agent):
         return predicted
 
 
-def preset(kind: str, choice: Choice) -> Changes:
+def preset(kind: str, choice: Choice) -> Overrides:
     """What differs from the defaults, by kind of environment, and by scale of `choice`."""
     return {
         "train": {"steps": 2000, "batch_length": 16, "prefill": 100, "ratio": 16.0},

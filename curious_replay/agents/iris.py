@@ -29,7 +29,7 @@ from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
 from curious_replay.agents.spaces import Spaces
 
 Metrics = dict[str, Tensor]
-FRAMES, STARTS = "frames", "starts"  # streams beside the batch, which is the world model's
+PICTURES, STARTS = "pictures", "starts"  # streams beside the batch, which is the world model's
 
 
 class Iris(Agent):
@@ -80,7 +80,7 @@ class Iris(Agent):
         """Pictures for the tokenizer, and what actor and critic see before each dream."""
         config = self.config
         return {
-            FRAMES: Stream(config.frames, 1),
+            PICTURES: Stream(config.pictures, 1),
             STARTS: Stream(config.starts, config.burn_in + 1),
         }
 
@@ -99,7 +99,7 @@ class Iris(Agent):
         """
         reward = self._load(batch["reward"])
         check_finite("model", {"reward": reward})
-        metrics = self.learn_to_see(self._pictures(batch[f"{FRAMES}/image"]).flatten(0, 1))
+        metrics = self.learn_to_see(self._pictures(batch[f"{PICTURES}/image"]).flatten(0, 1))
         signals: dict[str, Tensor] = {}
         if self.updates >= self.config.model_after:
             signals, more = self.study(batch, reward)

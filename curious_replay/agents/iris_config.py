@@ -75,7 +75,7 @@ class IrisConfig:
     """Steps that the transformer can look back, and most of a window of the world model."""
     dropout: float = 0.1
     """In the transformer, while it learns."""
-    frames: int = 256
+    pictures: int = 256
     """Pictures that the tokenizer learns from at each update."""
     starts: int = 64
     """Dreams that actor and critic learn from at each update."""

@@ -10,13 +10,13 @@ from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.dreamer_v3_config import DreamerV3Config
 from curious_replay.agents.plan2explore_config import EnsembleConfig
 from curious_replay.run.config import Choice
-from curious_replay.run.dreamer_v3_presets import SIMULATED, Changes, dreamer_v3
+from curious_replay.run.dreamer_v3_presets import SIMULATED, Overrides, dreamer_v3
 from curious_replay.run.replay_config import REPLAYS, AdversarialPart, Signal
 
-__all__ = ["PRESETS", "Changes"]
+__all__ = ["PRESETS", "Overrides"]
 
 
-def _dreamer_v2(kind: str, choice: Choice) -> Changes:
+def _dreamer_v2(kind: str, choice: Choice) -> Overrides:
     """Published: categorical on Crafter, Gaussian elsewhere, an update every 5 steps."""
     simulated = kind in SIMULATED
     agent: dict[str, Any] = {}
@@ -89,7 +89,7 @@ def _dreamer_v2_replay(kind: str, choice: Choice, signal: Signal = "likelihood")
     return changes
 
 
-def _dreamer_pro(kind: str, choice: Choice) -> Changes:
+def _dreamer_pro(kind: str, choice: Choice) -> Overrides:
     """Published: as DreamerV2, but for larger batches and what prototypes ask for."""
     simulated = kind in SIMULATED
     agent: dict[str, Any] = {}
@@ -124,7 +124,7 @@ def _dreamer_pro(kind: str, choice: Choice) -> Changes:
     agent |= {"prototypes": 250, "frozen_updates": 500, "shift": 1.5, "imagination": 10}
     agent |= {"size": "nano-G" if simulated else "nano-D", "target_every": 20}
     agent |= {"model_lr": 1e-3, "actor_lr": 1e-4, "critic_lr": 3e-4}
-    like: Changes
+    like: Overrides
     if choice.scale == "mini" and kind.startswith("toy/"):
         like = dreamer_v3(kind, choice)
         agent |= {"prototypes": 64, "frozen_updates": 200, "shift": 1.0, "imagination": 8}
@@ -143,7 +143,7 @@ def _dreamer_pro(kind: str, choice: Choice) -> Changes:
     }
 
 
-def _plan2explore(kind: str, choice: Choice) -> Changes:
+def _plan2explore(kind: str, choice: Choice) -> Overrides:
     """Published: as DreamerV2, and without any reward but disagreement."""
     changes = _dreamer_v2(kind, choice)
     agent: dict[str, Any] = {"dreamer": DreamerV2Config(**changes["agent"])}
@@ -154,13 +154,13 @@ def _plan2explore(kind: str, choice: Choice) -> Changes:
     return {**changes, "agent": agent, "train": train}
 
 
-def _plan2explore_v3(kind: str, choice: Choice) -> Changes:
+def _plan2explore_v3(kind: str, choice: Choice) -> Overrides:
     """Not published with prioritised replay: DreamerV3's settings, on disagreement alone."""
     changes = dreamer_v3(kind, choice)
     return {**changes, "agent": {"dreamer": DreamerV3Config(**changes["agent"])}}
 
 
-def _iris(kind: str, choice: Choice) -> Changes:
+def _iris(kind: str, choice: Choice) -> Overrides:
     """Published: an update of each part for every step, the later parts from steps 5200 and 10200.
 
     The paper ran it with uniform replay only. It knows discrete actions only, and refuses others.
@@ -177,7 +177,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
         agent: dict[str, Any] = {
             "size": "micro" if toy else "nano",
             "context": 4 if toy else 10,  # the steps of a window
-            "frames": 16 if toy else 32,
+            "pictures": 16 if toy else 32,
             "starts": 16,
             "burn_in": 1 if toy else 5,
             "imagination": 6 if toy else 10,
@@ -210,7 +210,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
     agent = {
         "size": "debug",
         "context": 8,
-        "frames": 4,
+        "pictures": 4,
         "starts": 2,
         "burn_in": 2,
         "imagination": 3,
@@ -220,7 +220,7 @@ def _iris(kind: str, choice: Choice) -> Changes:
     return {**dreamer_v3(kind, choice), "agent": agent}
 
 
-PRESETS: dict[str, Callable[[str, Choice], Changes]] = {
+PRESETS: dict[str, Callable[[str, Choice], Overrides]] = {
     "dreamerv3": dreamer_v3,
     "dreamerv2": _dreamer_v2,
     "dreamerpro": _dreamer_pro,

@@ -140,7 +140,7 @@ PLAN2EXPLORE_BOUNDS = {
 IRIS_BOUNDS = {
     "context": (2, 10_000),
     "dropout": (0.0, 0.99),
-    "frames": (1, 65_536),
+    "pictures": (1, 65_536),
     "starts": (1, 65_536),
     "burn_in": (0, 10_000),
     "imagination": (2, 1000),  # the last state only stands for what would follow

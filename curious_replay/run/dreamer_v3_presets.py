@@ -8,13 +8,13 @@ from typing import Any
 
 from curious_replay.run.config import Choice
 
-Changes = Mapping[str, Mapping[str, Any]]
+Overrides = Mapping[str, Mapping[str, Any]]
 """{group: {setting: value}}."""
 SIMULATED = ("assay", "background", "constrained", "control")
 """Families with continuous actions."""
 
 
-def dreamer_v3(kind: str, choice: Choice) -> Changes:
+def dreamer_v3(kind: str, choice: Choice) -> Overrides:
     """Published: XL on Crafter, S on control tasks, 512 replayed steps a step on both."""
     simulated = kind in SIMULATED
     if choice.scale == "paper":
@@ -89,7 +89,7 @@ def dreamer_v3(kind: str, choice: Choice) -> Changes:
     }
 
 
-def _mini(agent: Mapping[str, Any], train: Mapping[str, Any], every: int) -> Changes:
+def _mini(agent: Mapping[str, Any], train: Mapping[str, Any], every: int) -> Overrides:
     """Settings at mini scale that are evaluated, filmed and saved every so many steps."""
     return {
         "agent": agent,

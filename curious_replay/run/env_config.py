@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from curious_replay.envs import Schedule, registry
-from curious_replay.run.settings import Changes, option, within
+from curious_replay.run.settings import Phases, option, within
 
 IMAGE_SIZES = (32, 64, 128)
 Camera = Literal["auto", "egl", "osmesa", "ray"]
@@ -91,7 +91,7 @@ class SimulatedConfig(ScaledConfig):
 class ChangingConfig(SimulatedConfig):
     """Control tasks that change."""
 
-    schedule: Changes = None
+    schedule: Phases = None
     """Frames and the phases that begin there, as in: 0 constrained 20000 free."""
 
 
@@ -143,7 +143,7 @@ class TwoRoomsConfig(ScaledConfig):
     """Cells in view, per side; None: the whole world."""
     length: int | None = None
     """Steps of an episode; None: it never ends."""
-    schedule: Changes = None
+    schedule: Phases = None
     """Frames and the phases that begin there, as in: 0 empty 1000 object."""
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class MirrorConfig(ScaledConfig):
     """Cells of the grid, per side."""
     length: int = 30
     """Steps after which an episode without success is cut."""
-    schedule: Changes = None
+    schedule: Phases = None
     """Frames and the phases that begin there, as in: 0 straight 2000 mirrored."""
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from curious_replay.run.agent_presets import PRESETS
 from curious_replay.run.agents import AGENTS
 from curious_replay.run.config import Choice, Config, EvalConfig, RecordConfig, TrainConfig
-from curious_replay.run.dreamer_v3_presets import Changes
+from curious_replay.run.dreamer_v3_presets import Overrides
 from curious_replay.run.env_config import FAMILIES, family
 from curious_replay.run.replay_config import REPLAYS
 
@@ -34,7 +34,7 @@ def preset(choice: Choice, seed: int = 0) -> Config:
     return Config(choice=choice, seed=seed, **groups)
 
 
-def _environment(kind: str, scale: str) -> Changes:
+def _environment(kind: str, scale: str) -> Overrides:
     """What the size of the world asks for, whoever the agent is."""
     env: dict[str, Any] = {}
     if scale != "paper":

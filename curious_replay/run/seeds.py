@@ -12,11 +12,11 @@ def seed_of(root: int, purpose: str, number: int = 0) -> int:
     return int(words.generate_state(1)[0] >> 1)
 
 
-def generator_of(root: int, purpose: str, number: int = 0) -> np.random.Generator:
+def generator_of(root: int, purpose: str) -> np.random.Generator:
     """NumPy's generator for this purpose."""
-    return np.random.default_rng(seed_of(root, purpose, number))
+    return np.random.default_rng(seed_of(root, purpose))
 
 
-def torch_generator_of(root: int, purpose: str, number: int = 0) -> torch.Generator:
+def torch_generator_of(root: int, purpose: str) -> torch.Generator:
     """A generator of torch, on the CPU, for this purpose."""
-    return torch.Generator().manual_seed(seed_of(root, purpose, number))
+    return torch.Generator().manual_seed(seed_of(root, purpose))

@@ -36,7 +36,7 @@ Whole = Annotated[
 ]
 """A whole number, which may be written as 1e6 on the command line."""
 
-Changes = tuple[tuple[int, str], ...] | None
+Phases = tuple[tuple[int, str], ...] | None
 """A schedule: phases and the frames at which they begin; None: that of the environment's scale."""
 
 

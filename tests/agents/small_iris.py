@@ -11,7 +11,7 @@ from curious_replay.agents.spaces import Spaces
 
 SPACES = Spaces(4, discrete=True, image=(32, 32))
 DEBUG = IrisConfig(
-    size="debug", context=8, frames=4, starts=3, burn_in=2, imagination=3,
+    size="debug", context=8, pictures=4, starts=3, burn_in=2, imagination=3,
     model_after=0, actor_after=0,
 )  # fmt: skip
 PARTS = ("tokenizer", "model", "actor_critic")

@@ -25,9 +25,9 @@ KINDS = {
 }
 DISCRETE = DreamerV2Config(size="debug-D", imagination=4)
 GAUSSIAN = DreamerV2Config(size="debug-G", imagination=4, discount_head=False)
-STREAMS = {"frames": (4, 1), "starts": (3, 3)}  # of IRIS; others leave them aside
+STREAMS = {"pictures": (4, 1), "starts": (3, 3)}  # of IRIS; others leave them aside
 IRIS = IrisConfig(
-    size="debug", context=8, frames=4, starts=3, burn_in=2, imagination=3,
+    size="debug", context=8, pictures=4, starts=3, burn_in=2, imagination=3,
     model_after=0, actor_after=0,
 )  # fmt: skip
 PROTOTYPES = {"prototypes": 10, "prototype_size": 4, "frozen_updates": 1, "imagination": 4}

@@ -26,8 +26,8 @@ from curious_replay.agents.spaces import Spaces
 def test_each_part_learns_from_its_own_loss_only():
     agent = make()
     batch = batch_for(agent)
-    frames = agent._pictures(batch["frames/image"]).flatten(0, 1)
-    assert changed_parts(agent, lambda: agent.learn_to_see(frames)) == {"tokenizer"}
+    pictures = agent._pictures(batch["pictures/image"]).flatten(0, 1)
+    assert changed_parts(agent, lambda: agent.learn_to_see(pictures)) == {"tokenizer"}
     study = lambda: agent.study(batch, agent._load(batch["reward"]))  # noqa: E731
     assert changed_parts(agent, study) == {"model"}
     assert changed_parts(agent, lambda: agent.practise(batch)) == {"actor_critic"}
@@ -36,7 +36,7 @@ def test_each_part_learns_from_its_own_loss_only():
 @pytest.mark.parametrize(
     ("stream", "metric"),
     [
-        ("frames/image", "tokenizer/loss"),
+        ("pictures/image", "tokenizer/loss"),
         ("image", "model/loss"),
         ("starts/image", "actor_critic/value"),
     ],
@@ -84,8 +84,8 @@ def test_the_tokenizer_settles_when_the_world_model_begins():
 
 
 def test_streams_are_as_long_as_the_settings_say():
-    streams = make(frames=7, starts=5, burn_in=4).streams
-    assert streams == {"frames": Stream(7, 1), "starts": Stream(5, 5)}
+    streams = make(pictures=7, starts=5, burn_in=4).streams
+    assert streams == {"pictures": Stream(7, 1), "starts": Stream(5, 5)}
 
 
 def test_signals_are_what_a_step_cost():

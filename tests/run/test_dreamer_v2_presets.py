@@ -10,10 +10,11 @@ from runs import Killed, kill_at_update, lines, run
 from curious_replay import cli
 from curious_replay.agents.dreamer_v2_config import SIZES, DreamerV2Config
 from curious_replay.agents.plan2explore_config import EnsembleConfig
+from curious_replay.commands.train import parse
 from curious_replay.envs import names
 from curious_replay.replay import Adversarial, Count, Curious, Mixture, TemporalDifference, Uniform
 from curious_replay.run import Choice, Config, preset
-from curious_replay.run.config import SCALES
+from curious_replay.run.config import SCALES, differences
 from curious_replay.run.replay_config import REPLAYS
 
 OURS = ("dreamerv2", "plan2explore", "plan2explore-v3")
@@ -222,6 +223,18 @@ def test_settings_of_the_parts_are_options(tmp_path):
     assert agent["alignment"] == "released"
     assert (agent["dreamer"]["entropy"], agent["ensemble"]["members"]) == (0.5, 3)
     assert agent["dreamer"]["size"] == DreamerV2Config(size="debug-D").size
+
+
+@pytest.mark.parametrize("agent", ["plan2explore", "plan2explore-v3"])
+def test_every_number_of_the_dreamer_within_is_an_option(agent):
+    options = ["--env", "toy/count", "--scale", "debug", "--agent", agent]
+    base = parse(options).config
+    numbers = {n: v for n, v in vars(base.agent.dreamer).items() if isinstance(v, float)}
+    assert {"model_lr", "return_lambda", "entropy"} < set(numbers)
+    for name, value in numbers.items():
+        option = f"--agent.dreamer.{name.replace('_', '-')}"
+        found = parse([*options, option, str(0.9 * value or 0.5)]).config
+        assert differences(base, found) == {option: (value, 0.9 * value or 0.5)}
 
 
 def settings(agent, env, **changes):
