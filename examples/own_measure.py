@@ -25,7 +25,7 @@ from curious_replay.experiments.experiment import Claim, Experiment, Measure, Me
 def failures_after_the_change(run: Run) -> float:
     """Failed episodes, begun after the first change, before one succeeds; NaN: none ever did."""
     played = run.played()  # a line of episodes.jsonl for each episode of training
-    begun = played["step"] - played["length"]
+    begun = played["step"] - played["length"]  # a frame is a step in this world
     after = begun >= run.first_change if run.first_change else np.zeros(len(begun), bool)
     succeeded = np.flatnonzero(played["return"][after] > 0)
     return float(succeeded[0]) if len(succeeded) else float("nan")

@@ -60,9 +60,9 @@ def cumulative(
     return frame[inside] - start, np.cumsum(count[inside])
 
 
-def seconds(frames: npt.ArrayLike, frame_seconds: float = FRAME_SECONDS) -> Array:
+def seconds(frames: npt.ArrayLike) -> Array:
     """Frames as simulated seconds, to compare with animals (paper: Figure 7)."""
-    return np.asarray(frames, np.float64) * frame_seconds
+    return np.asarray(frames, np.float64) * FRAME_SECONDS
 
 
 def trajectory(

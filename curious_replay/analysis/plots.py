@@ -37,7 +37,6 @@ def curves(
     xlabel: str = "frames",
     changes: Changes = (),
     caption: str = "",
-    log: bool = False,
 ) -> Chart:
     """Mean and standard error of each method along the frames of training."""
     figure, axes = make_figure()
@@ -51,8 +50,6 @@ def curves(
             axes.plot(x, mean, color=color(method), linestyle=LINES.get(method, "-"), label=label)
             axes.fill_between(x, mean - sem, mean + sem, color=color(method), alpha=0.2, lw=0)
         mark(axes, changes)
-        if log:
-            axes.set_yscale("log")
         axes.set_xlabel(xlabel)
         axes.set_ylabel(ylabel)
         axes.xaxis.set_major_formatter(FuncFormatter(short))
@@ -102,7 +99,7 @@ def bars(
     )
 
 
-def spectrum(rates: Mapping[str, npt.ArrayLike], *, caption: str = "") -> Chart:
+def spectrum(rates: Mapping[str, npt.ArrayLike]) -> Chart:
     """Crafter's ability spectrum (paper: Figure 4): success [runs, 22] of each method.
 
     Bars are means over runs on a logarithmic axis from 0.01 to 100 %, whiskers standard errors.
@@ -130,26 +127,22 @@ def spectrum(rates: Mapping[str, npt.ArrayLike], *, caption: str = "") -> Chart:
         axes.set_ylabel("success (%)")
         if rates:
             axes.legend(loc="lower left", ncols=len(rates), bbox_to_anchor=(0, 1.0))
-    return Chart(figure, caption or "Success of training episodes; achievements in the order of "
+    return Chart(figure, "Success of training episodes; achievements in the order of "
                  "their prerequisites, those that need four or more shaded.")  # fmt: skip
 
 
 def trajectories(
     panels: Mapping[str, tuple[Array, Array | None]],
     *,
-    bounds: tuple[float, float, float, float] | None = None,
     caption: str = "",
 ) -> Chart:
-    """Where agent (grey) and ball (magenta) were (paper: Figure 12): [steps, 2] for each panel.
-
-    `bounds` are xmin, xmax, ymin, ymax of the arena; those of all places if None.
-    """
+    """Where agent (grey) and ball (magenta) were (paper: Figure 12): [steps, 2] for each panel."""
     count = max(len(panels), 1)
     figure = Figure(figsize=(3.1 * count, 3.3), layout="constrained")
     with mpl.rc_context(STYLE):
         row = figure.subplots(1, count, squeeze=False)[0]
         places = [place for pair in panels.values() for place in pair if place is not None]
-        limits = bounds or _limits(places)
+        limits = _limits(places)
         for axes, (title, (agent, ball)) in zip(row, panels.items(), strict=False):
             _dots(axes, agent, FAINT)
             if ball is not None:

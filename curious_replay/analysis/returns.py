@@ -22,6 +22,9 @@ TASKS = (
 )  # fmt: skip
 """The 20 tasks of the paper's control-suite table, in its order."""
 
+RECOVERED = 0.9
+"""Which part of the return before a change counts as recovered from it."""
+
 
 @dataclass(frozen=True)
 class Band:
@@ -101,12 +104,11 @@ def adaptation(
     window: int,
     *,
     stop: int | None = None,
-    share: float = 0.9,
 ) -> Adaptation:
     """How the return follows a change, up to the next one at `stop` (paper: Figures 3 and 5).
 
     Recovered is the first episode end after the change at which the episodes of the last `window`
-    frames, all from after the change, have a mean of at least `share` times `before`; they must
+    frames, all from after the change, have a mean of at least RECOVERED times `before`; they must
     span the whole window. NaN if that does not happen.
     """
     frame, value = _clean(frames, returns)
@@ -115,7 +117,7 @@ def adaptation(
     before = value_at(frame, value, change, window)
     ends = frame[later & (frame >= change + window)]
     means = curve(frame[later], value[later], ends, window)
-    good = np.flatnonzero(means >= share * before)
+    good = np.flatnonzero(means >= RECOVERED * before)
     return Adaptation(
         before=before,
         after=value_at(frame[later], value[later], change + window, window),
@@ -138,29 +140,6 @@ def retention(
         value_at(frame, value, change, window),
         value_at(frame[later], value[later], undone + window, window),
     )
-
-
-def episodes_to_resolve(
-    frames: npt.ArrayLike,
-    returns: npt.ArrayLike,
-    change: int,
-    threshold: float,
-    *,
-    streak: int = 10,
-) -> float:
-    """Episodes after a change until the task is solved again.
-
-    Solved: the mean return of the last `streak` episodes, all from after the change, reaches
-    `threshold`. The number of the episode that completes it, from 1; NaN if none does.
-    """
-    frame, value = _clean(frames, returns)
-    later = value[frame > change]
-    if len(later) < streak:
-        return float("nan")
-    means = np.convolve(later, np.full(streak, 1 / streak), mode="valid")
-    # The sum of a moving mean may be off in its last digit.
-    good = np.flatnonzero((means >= threshold) | np.isclose(means, threshold, rtol=1e-12, atol=0))
-    return float(good[0] + streak) if len(good) else float("nan")
 
 
 def steps_to_solve(

@@ -14,7 +14,7 @@ UNIFORM, CURIOUS = row("dreamerv3", "uniform"), row("dreamerv3", "curious")
 
 
 def _solved_again(run: Run) -> float:
-    played = run.played()
+    played = run.played()  # in this world a frame, such as that of the change, is a step
     return returns.steps_to_solve(
         played["step"], played["length"], played["return"], run.first_change
     )

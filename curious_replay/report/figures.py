@@ -1,5 +1,6 @@
 """Charts of what happens in the course of training."""
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -27,9 +28,7 @@ def curves(name: str, methods: m.Methods) -> list[Figure]:
     caption = (
         f"Return of training episodes, mean over {window:,} frames; bands are standard errors."
     )
-    changes = changes_of(methods)
-    drawn = plots.curves(bands, ylabel="return", changes=changes, caption=caption)
-    return [Figure(f"{name}-return", drawn)]
+    return _along_training(f"{name}-return", methods, bands, "return", caption)
 
 
 def interactions(name: str, methods: m.Methods) -> list[Figure]:
@@ -68,9 +67,7 @@ def pixels(name: str, methods: m.Methods) -> list[Figure]:
 
     bands = bands_of(methods, grid_of(methods)[0], rows)
     caption = "Pixels of the object in all pictures that replay holds; bands are standard errors."
-    changes = changes_of(methods)
-    drawn = plots.curves(bands, ylabel="object pixels in replay", changes=changes, caption=caption)
-    return [Figure(f"{name}-pixels", drawn)]
+    return _along_training(f"{name}-pixels", methods, bands, "object pixels in replay", caption)
 
 
 def share(name: str, methods: m.Methods) -> list[Figure]:
@@ -83,9 +80,7 @@ def share(name: str, methods: m.Methods) -> list[Figure]:
         methods, grid, lambda run: (run.metrics["frame"], run.metrics[what]), before=np.nan
     )
     caption = "Share of what is replayed that was stored after the last change."
-    changes = changes_of(methods)
-    drawn = plots.curves(bands, ylabel="share of batches", changes=changes, caption=caption)
-    return [Figure(f"{name}-share", drawn)]
+    return _along_training(f"{name}-share", methods, bands, "share of batches", caption)
 
 
 def errors(name: str, methods: m.Methods) -> list[Figure]:
@@ -101,9 +96,7 @@ def errors(name: str, methods: m.Methods) -> list[Figure]:
             row[np.searchsorted(grid, frames)] = errors
         bands[method] = returns.band(grid, rows)
     caption = "Error of the world model on the object's pixels in test scenes."
-    changes = changes_of(methods)
-    drawn = plots.curves(bands, ylabel="model error", changes=changes, caption=caption)
-    return [Figure(f"{name}-model-error", drawn)]
+    return _along_training(f"{name}-model-error", methods, bands, "model error", caption)
 
 
 def spectrum(name: str, methods: m.Methods) -> list[Figure]:
@@ -139,3 +132,11 @@ def trajectories(name: str, part: Section) -> list[Figure]:
     )
     drawn = plots.trajectories(panels, caption=caption) if panels else None
     return [Figure(f"{name}-places", drawn)] if drawn else []
+
+
+def _along_training(
+    name: str, methods: m.Methods, bands: Mapping[str, returns.Band], ylabel: str, caption: str
+) -> list[Figure]:
+    """Curves with the changes of the world marked."""
+    changes = changes_of(methods)
+    return [Figure(name, plots.curves(bands, ylabel=ylabel, changes=changes, caption=caption))]

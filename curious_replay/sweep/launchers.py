@@ -1,5 +1,6 @@
 """Which launcher, by name. Ray and Slurm are extras that are imported when they are asked for."""
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,10 @@ class RayOptions:
     """Address of a running cluster; auto: the one this machine belongs to, or else a local one."""
     gpus: float = 0.0
     """Graphics cards of each run; a part of one lets several runs share it."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gpus < math.inf:
+            raise ValueError(f"--ray.gpus must be at least 0, got {self.gpus}")
 
 
 @dataclass(frozen=True)

@@ -180,16 +180,6 @@ def test_retention_after_it_is_undone():
     assert returns.retention(ENDS, SCORES, 100, 160, 20) == (10, 9.5)
 
 
-def test_episodes_to_resolve():
-    def needed(threshold, streak=2):
-        return returns.episodes_to_resolve(ENDS, SCORES, 100, threshold, streak=streak)
-
-    assert needed(9.5) == 5  # the mean of the fourth and the fifth
-    assert needed(1, streak=1) == 1
-    assert math.isnan(needed(11))
-    assert math.isnan(needed(1, streak=11))
-
-
 def test_returns_of_a_run_are_those_of_training(tmp_path):
     episodes = [
         {**counters(i), "mode": mode, "return": i} for i, mode in enumerate(["train", "eval"] * 2)

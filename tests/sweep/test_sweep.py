@@ -207,6 +207,7 @@ def test_a_failed_run_is_tried_again_then_reported(tmp_path, capsys):
         ([GRID, "--threads", "0"], "--threads must be at least 1, got 0"),
         ([GRID, "--retries", "-1"], "--retries must be at least 0, got -1"),
         ([GRID, "--slurm.minutes", "0"], "--slurm.minutes must be at least 1, got 0"),
+        ([GRID, "--ray.gpus", "-1"], "--ray.gpus must be at least 0, got -1"),
         ([GRID, "--slurm.gpus", "-1"], "--slurm.gpus must be at least 0, got -1"),
         ([GRID, "--slurm.at-once", "0"], "--slurm.at-once must be at least 1, got 0"),
     ],
