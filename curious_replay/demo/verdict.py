@@ -1,7 +1,7 @@
 """Who won, in numbers and in words, whoever it was."""
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import median, median_high
 
 from curious_replay.demo.branches import Branch, Trial
 from curious_replay.demo.plan import Plan
@@ -81,8 +81,9 @@ def _lost(trial: Trial, plan: Plan) -> str:
 
 def _median(needed: Sequence[int | None], plan: Plan) -> str:
     """Of values of which some are larger than could be seen."""
-    middle = median([each or plan.updates + 1 for each in needed])
-    return _shown(int(middle) if middle <= plan.updates else None, plan)
+    least = int(median(each or plan.updates for each in needed))
+    seen = median_high(each or plan.updates + 1 for each in needed) <= plan.updates
+    return str(least) if seen else f"more than {least}"
 
 
 def _shown(needed: int | None, plan: Plan) -> str:

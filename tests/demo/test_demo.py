@@ -141,7 +141,7 @@ def test_a_seed_that_is_not_won_is_named():
     said = verdict.sentences([WON, LOST, TIED, NEITHER], PLAN)
     assert said == [
         "Curious replay modelled the ball sooner on 1 of 4 seeds "
-        "(median: 60 updates, uniform replay 60).",
+        "(median: more than 60 updates, uniform replay 60).",
         "On seed 1 curious replay did not win: uniform replay needed 20 updates, "
         "curious more than 80.",
         "On seed 2 curious replay did not win: both needed 40 updates.",
