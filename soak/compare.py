@@ -62,7 +62,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Files that two runs have in common, byte by byte."""
+    """Files that two runs have in common, byte for byte."""
     found = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     return {name: path for name, path in found.items() if not BY_SESSION.fullmatch(name)}
 

@@ -1,4 +1,7 @@
-"""Settings and sizes of DreamerPro; nothing here needs PyTorch."""
+"""Settings and sizes of DreamerPro; nothing here needs PyTorch.
+
+Defaults are those for Crafter; presets replace them.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,14 +23,12 @@ SizeName = Literal["D", "G", "nano-D", "nano-G", "debug-D", "debug-G"]
 
 @dataclass(frozen=True)
 class DreamerProConfig(DreamerV2Config):
-    """Settings of the agent; the defaults are those for Crafter.
-
-    What it shares with DreamerV2 means the same there.
-    """
+    """Settings of DreamerPro; what it shares with DreamerV2 means the same there."""
 
     size: SizeName = "D"
     """Widths of all networks; names with D have categorical latents, names with G Gaussian ones."""
     model_lr: float = 3e-4
+    """Learning rate of the world model."""
     imagination: int = 14
     """Steps imagined from every replayed one. Published as 15, which counts the first state too."""
     prototypes: int = 2500

@@ -1,4 +1,7 @@
-"""Settings and sizes of DreamerV2; nothing here needs PyTorch."""
+"""Settings and sizes of DreamerV2; nothing here needs PyTorch.
+
+Defaults are those of the paper for Crafter; presets replace them.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -44,7 +47,7 @@ SizeName = Literal[
 
 @dataclass(frozen=True)
 class DreamerV2Config:
-    """Settings of the agent; the defaults are those of the paper for Crafter."""
+    """Settings of DreamerV2."""
 
     size: SizeName = "D"
     """Widths of all networks; names with D have categorical latents and layer norm, names with G
@@ -52,6 +55,7 @@ class DreamerV2Config:
     reward_transform: Literal["none", "tanh"] = "tanh"
     """What becomes of rewards before anything learns from them."""
     discount: float = 0.999
+    """What a reward is worth one step earlier, from 0 to 1."""
     discount_head: bool = True
     """Predict ends of episodes. Without, imagined episodes never end."""
     grad_heads: Literal["all", "observed"] = "all"
@@ -64,8 +68,11 @@ class DreamerV2Config:
     free_nats: float = 0.0
     """KL below which it is not reduced further, as a mean over the batch."""
     model_lr: float = 1e-4
+    """Learning rate of the world model."""
     actor_lr: float = 1e-4
+    """Learning rate of the actor."""
     critic_lr: float = 1e-4
+    """Learning rate of the critic."""
     eps: float = 1e-5
     """Epsilon of all three Adams."""
     adam: Literal["tensorflow", "pytorch"] = "tensorflow"
@@ -78,6 +85,7 @@ class DreamerV2Config:
     imagination: int = 15
     """Steps imagined from every replayed one; at least 2."""
     return_lambda: float = 0.95
+    """Mixture of imagined returns: 0 asks the critic after one step, 1 only at the end."""
     entropy: float = 3e-3
     """Weight of the actor's entropy."""
     target_every: int = 100

@@ -1,4 +1,7 @@
-"""Settings and sizes of DreamerV3; nothing here needs PyTorch."""
+"""Settings and sizes of DreamerV3; nothing here needs PyTorch.
+
+Defaults are those of the paper for Crafter; presets replace them.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -34,7 +37,7 @@ SizeName = Literal["XL", "L", "M", "S", "XS", "tiny", "nano", "micro", "debug"]
 
 @dataclass(frozen=True)
 class DreamerV3Config:
-    """Settings of the agent; the defaults are those of the paper for Crafter."""
+    """Settings of DreamerV3."""
 
     size: SizeName = "XL"
     """Widths of all networks; XL, L, M and S are the published ones."""
@@ -49,12 +52,17 @@ class DreamerV3Config:
     representation_scale: float = 0.1
     """Weight of the KL that trains the posterior."""
     model_lr: float = 1e-4
+    """Learning rate of the world model."""
     model_eps: float = 1e-8
+    """Epsilon of the world model's Adam."""
     model_clip: float = 1000.0
     """Largest norm of the world model's gradient."""
     actor_lr: float = 3e-5
+    """Learning rate of the actor."""
     critic_lr: float = 3e-5
+    """Learning rate of the critic."""
     actor_critic_eps: float = 1e-5
+    """Epsilon of the Adams of actor and critic."""
     actor_critic_clip: float = 100.0
     """Largest norm of the actor's and of the critic's gradient."""
     imagination: int = 15
@@ -62,6 +70,7 @@ class DreamerV3Config:
     discount_horizon: float = 333.0
     """The discount is 1 - 1 / discount_horizon."""
     return_lambda: float = 0.95
+    """Mixture of imagined returns: 0 asks the critic after one step, 1 only at the end."""
     entropy: float = 3e-4
     """Weight of the actor's entropy."""
     return_decay: float = 0.99

@@ -98,7 +98,7 @@ class Agent(nn.Module, ABC):
 
     @abstractmethod
     def update(self, batch: Arrays) -> Feedback:
-        """Take one gradient step for everything. Raises `NonFiniteError` where that cannot be."""
+        """Make one gradient update of everything. Raises `NonFiniteError` where that cannot be."""
 
     @abstractmethod
     def open_loop(self, batch: Arrays, context: int) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Settings and sizes of IRIS; nothing here needs PyTorch."""
+"""Settings and sizes of IRIS; nothing here needs PyTorch.
+
+Defaults are the published ones; presets replace them.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -67,7 +70,7 @@ SizeName = Literal["paper", "small", "nano", "micro", "debug"]
 
 @dataclass(frozen=True)
 class IrisConfig:
-    """Settings of the agent; the defaults are the published ones."""
+    """Settings of IRIS."""
 
     size: SizeName = "paper"
     """Widths of all networks."""
@@ -88,11 +91,14 @@ class IrisConfig:
     actor_after: int = 9000
     """Updates before actor and critic learn too."""
     tokenizer_lr: float = 1e-4
+    """Learning rate of the tokenizer."""
     settled: float = 1.0
     """Factor of the tokenizer's learning rate from when the world model learns too. Below 1, tokens
     keep their meaning while it learns what they mean."""
     model_lr: float = 1e-4
+    """Learning rate of the world model."""
     actor_critic_lr: float = 1e-4
+    """Learning rate of the actor and critic."""
     eps: float = 1e-8
     """Epsilon of Adam."""
     clip: float = 10.0
@@ -110,7 +116,9 @@ class IrisConfig:
     lpips: str = ""
     """File with the five linear layers of LPIPS for it."""
     discount: float = 0.995
+    """What a reward is worth one step earlier, from 0 to 1."""
     return_lambda: float = 0.95
+    """Mixture of imagined returns: 0 asks the critic after one step, 1 only at the end."""
     entropy: float = 1e-3
     """Weight of the actor's entropy."""
     exploration: float = 0.01

@@ -1,4 +1,7 @@
-"""Settings of Plan2Explore on either Dreamer; nothing here needs PyTorch."""
+"""Settings of Plan2Explore on either Dreamer; nothing here needs PyTorch.
+
+Defaults are the published ones for Crafter (of the ensemble: on DreamerV2); presets replace them.
+"""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,13 +14,14 @@ Alignment = Literal["correct", "released"]
 
 @dataclass(frozen=True)
 class EnsembleConfig:
-    """Settings of the one-step models whose disagreement is sought; as published for DreamerV2."""
+    """Settings of the one-step models whose disagreement is sought."""
 
     members: int = 10
     """Models in the ensemble; each has the layers of a head of its Dreamer."""
     loss: Literal["normal", "squared"] = "normal"
     """Negative log-likelihood under unit variance, or the sum of squares: twice as steep."""
     lr: float = 3e-4
+    """Learning rate of the ensemble."""
     eps: float = 1e-5
     """Epsilon of Adam."""
     adam: Literal["tensorflow", "pytorch"] = "tensorflow"
@@ -34,7 +38,7 @@ V3_ENSEMBLE = EnsembleConfig(members=8, loss="squared", lr=1e-4, adam="pytorch",
 
 @dataclass(frozen=True)
 class Plan2ExploreConfig:
-    """Settings of Plan2Explore on DreamerV2; the defaults are those of the paper for Crafter."""
+    """Settings of Plan2Explore on DreamerV2."""
 
     dreamer: DreamerV2Config = field(default_factory=DreamerV2Config)
     ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)

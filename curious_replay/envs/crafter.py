@@ -8,7 +8,7 @@ presents the creatures in order of age instead; everything else stays the same. 
 was played is in `info["deterministic"]`, so that a run can record it.
 
 `get_state` and `set_state` save and restore a game in the middle of an episode. With
-`deterministic=True` it goes on bit by bit; the stock game goes on from the same place, with the
+`deterministic=True` it goes on bit for bit; the stock game goes on from the same place, with the
 order of its creatures as arbitrary as ever.
 """
 

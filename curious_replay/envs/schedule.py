@@ -15,7 +15,7 @@ What every environment of this package offers, whatever it simulates:
   picture shows, `frame` the clock's count, and values under `log_*` (scalars or small arrays) are
   meant to be stored with the step in replay;
 - `get_state() -> dict` and `set_state(dict)`: strings, numbers and NumPy arrays from which the
-  environment goes on bit by bit, physics, generators and frame counter included;
+  environment goes on bit for bit, physics, generators and frame counter included;
 - `set_phase(name)` holds the environment in one phase, as evaluation needs it; `set_phase(None)`
   hands it back to the schedule.
 """

@@ -1,4 +1,6 @@
-"""Tables 3 and 11: what does Curious Replay cost where nothing changes?
+"""Tables 3 and 11, Figures 23 and 24: what does Curious Replay cost where nothing changes?
+
+The figures are the learning curves of DreamerV2 and DreamerV3 that the report draws.
 
 The paper's DreamerV3 numbers are of its publication. Of DreamerV2 the paper says that Curious
 Replay makes it slightly worse.
@@ -46,7 +48,7 @@ PAPER = {
 
 EXPERIMENT = Experiment(
     name="control-suite",
-    where="Tables 3 and 11",
+    where="Tables 3 and 11, Figures 23 and 24",
     title="Return on 20 control tasks that do not change",
     tasks=tuple(f"control/{task}" for task in TABLE),
     methods=METHODS,

@@ -1,4 +1,8 @@
-"""Figures 2 and 15: how soon does an exploring agent turn to an object that appears?"""
+"""Figures 2, 10 to 12, 15 and 16: how soon does an exploring agent turn to an object that appears?
+
+Figures 10 (its pixels in replay), 11 (contacts so far), 12 (places) and 16 (priorities along the
+buffer) are charts that the report draws of the same runs.
+"""
 
 from curious_replay.experiments.assay import (
     CURIOUS,
@@ -13,7 +17,7 @@ from curious_replay.experiments.experiment import Claim, Experiment
 
 EXPERIMENT = Experiment(
     name="object-interaction",
-    where="Figures 2 and 15",
+    where="Figures 2, 10 to 12, 15 and 16",
     title="Frames until an exploring agent interacts with a ball that appears",
     tasks=(TASK,),
     methods=(UNIFORM, TD, CURIOUS),

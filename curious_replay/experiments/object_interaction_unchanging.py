@@ -1,11 +1,14 @@
-"""Figure 14: where the object is there from the start, is Curious Replay as fast as uniform?"""
+"""Figures 7 and 14: where the object is there from the start, is Curious Replay as fast as uniform?
+
+Figure 7 shows agents beside mice, in seconds (0.03 a frame); only its agents are run here.
+"""
 
 from curious_replay.experiments.assay import CURIOUS, TD, UNIFORM, frames_to
 from curious_replay.experiments.experiment import Claim, Experiment
 
 EXPERIMENT = Experiment(
     name="object-interaction-unchanging",
-    where="Figure 14",
+    where="Figures 7 and 14",
     title="Frames until an exploring agent interacts with a ball that is there from the start",
     tasks=("object-interaction-unchanging",),
     methods=(UNIFORM, TD, CURIOUS),

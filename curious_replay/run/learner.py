@@ -88,7 +88,7 @@ class Learner:
         self._thread = ThreadPoolExecutor(1, "next-batch")
 
     def update(self) -> None:
-        """Take one gradient step and tell replay about it."""
+        """Make one gradient update and tell replay about it."""
         batch = self.next or self._draw()
         draw = self._thread.submit(self._draw)
         try:

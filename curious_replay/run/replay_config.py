@@ -37,7 +37,8 @@ class ReplayConfig:
     storage: Literal["memory", "disk"] = "memory"
     """Keep steps in memory, or in memory-mapped files in the run folder."""
     window: Literal["last", "first"] = "last"
-    """Whether the drawn step closes its window (DreamerV3) or opens it (DreamerV2)."""
+    """Place of the drawn step in its window. last: its last step (DreamerV3); first: its second
+    (DreamerV2), or a later one near the end of an episode."""
     cross_episodes: bool = True
     """Whether a window may reach over the end of an episode."""
     clear_at_change: Whole = 0

@@ -175,7 +175,7 @@ def _check_camera(folder: Path, facts: EnvFacts) -> None:
 
 
 def _prepare_torch(config: Config) -> None:
-    """Fix what decides how sums are rounded, so that a run can be repeated bit by bit."""
+    """Fix what decides how sums are rounded, so that a run can be repeated bit for bit."""
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     torch.use_deterministic_algorithms(True, warn_only=True)

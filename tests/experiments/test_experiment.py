@@ -132,7 +132,7 @@ def test_bad_scale_and_seeds():
 
 
 def test_finding(tmp_path):
-    assert catalogue.find("crafter").where == "Table 1 and Figure 4"
+    assert catalogue.find("crafter").where == "Table 1, Figures 4 and 20"
     with pytest.raises(ValueError, match="unknown experiment 'craftr'; did you mean crafter"):
         catalogue.find("craftr")
     with pytest.raises(ValueError, match="`curious experiments` lists all"):

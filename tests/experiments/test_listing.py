@@ -18,6 +18,17 @@ def test_the_page_is_up_to_date():
         assert f"\n## {name}\n" in made
 
 
+def test_every_table_and_figure_is_named():
+    where = "; ".join(each.where for each in catalogue.experiments().values())
+    found = {"Figure": set(), "Table": set()}
+    for kind, numbers in re.findall(r"(Figure|Table)s? ((?:\d+|, | and | to )+)", where):
+        for first, last in re.findall(r"(\d+)(?: to (\d+))?", numbers):
+            found[kind] |= {*range(int(first), int(last or first) + 1)}
+    without = {1, 6, 17}  # no measurement of agents, as the page says
+    assert found == {"Figure": {*range(1, 25)} - without, "Table": {*range(1, 12)}}
+    assert "Figures 1 (the idea), 6 (mice) and 17 (pictures of" in PAGE.read_text()
+
+
 def test_the_example_of_the_page_is_an_experiment(tmp_path):
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     path = tmp_path / "mine.py"

@@ -40,7 +40,7 @@ def kill_at_update(monkeypatch, number):
 
 
 def lines(folder):
-    """What a run recorded and must record again, bit by bit."""
+    """What a run recorded and must record again, bit for bit."""
     names = ("metrics.jsonl", "episodes.jsonl")
     snapshots = sorted((folder / "snapshots").glob("*"))
     return {
