@@ -60,6 +60,15 @@ class SweepCommand:
                 option = name.replace("_", "-")
                 raise ValueError(f"--{option} must be at least {least}, got {getattr(self, name)}")
 
+    @property
+    def whole(self) -> str:
+        """The command that makes all runs of the page, wherever and in however many turns."""
+        words = ["curious", "sweep", self.experiment, "--scale", self.scale]
+        words += [] if self.seeds is None else ["--seeds", str(self.seeds)]
+        words += ["--first-seed", str(self.first_seed)] if self.first_seed else []
+        words += ["--threads", str(self.threads)] if self.threads != 1 else []
+        return shlex.join(words)
+
 
 def main(arguments: Sequence[str], console: Console) -> int:
     """Run what is missing and write the page; 1 if a run failed, 128 + signal if stopped."""
@@ -87,7 +96,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
         if sweep.stopped and stop.signal is not None:
             console.print("stopped; the same command goes on where it was", highlight=False)
             return 128 + stop.signal
-    _write(command, experiment, wanted, runs, arguments, console)
+    _write(command, experiment, wanted, runs, console)
     failed = sweep.of_status("failed")
     for entry in failed:
         task = entry.task
@@ -112,15 +121,13 @@ def _write(
     experiment: Experiment,
     wanted: Sequence[Job],
     runs: Path,
-    arguments: Sequence[str],
     console: Console,
 ) -> None:
     """Measure what is there and write it down."""
     out = command.out or Path("out") / f"{experiment.name}-{command.scale}"
-    line = shlex.join(["curious", "sweep", *arguments])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        made = page.write(experiment, command.scale, wanted, runs, out, line)
+        made = page.write(experiment, command.scale, wanted, runs, out, command.whole)
     for warning in caught:
         console.print(f"warning: {warning.message}", soft_wrap=True, highlight=False, markup=False)
     console.print(made.verdict, highlight=False, markup=False)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from curious_replay.commands.sweep import SweepCommand
 from curious_replay.sweep import local
 from curious_replay.sweep.launchers import RayOptions, SlurmOptions, launcher
 from curious_replay.sweep.local import LocalLauncher
@@ -31,6 +32,15 @@ def test_a_task_that_does_not_hear_is_ended(monkeypatch):
     here.stop()
     assert (hearing.killed, deaf.killed) == (False, True)
     assert [(each.name, each.code) for each in here.ended()] == [("hearing", 143), ("deaf", -9)]
+
+
+def test_the_command_on_record_is_that_of_all_runs():
+    """Not of those that were left when it was called last, nor of one machine's folders."""
+    command = SweepCommand("toy-mirror", only=("DreamerV3",), at_once=3, seeds=5, first_seed=2)
+    assert command.whole == "curious sweep toy-mirror --scale mini --seeds 5 --first-seed 2"
+    assert SweepCommand("my grid.py", threads=2).whole == (
+        "curious sweep 'my grid.py' --scale mini --threads 2"
+    )
 
 
 def test_tasks_end_with_a_sweep_that_fails():

@@ -44,7 +44,7 @@ def test_a_sweep_leaves_runs_results_and_a_page(undisturbed, results):
     (made,) = json.loads((undisturbed / "out" / "results.json").read_text())["made"]
     assert made["runs"] == made["wanted"] == 4
     assert made["hours"] > 0
-    assert made["command"].startswith("curious sweep")
+    assert made["command"] == f"curious sweep {GRID} --scale debug --seeds 2"
 
 
 def test_again_it_runs_nothing_and_says_the_same(undisturbed, capsys, sweep_command, results):
