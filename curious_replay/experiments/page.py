@@ -62,8 +62,11 @@ def bars(experiment: Experiment, result: Results) -> list[Figure]:
         result.measures[0].name,
         {row.method: row.numbers for row in rows},
         result.measures[0].lower_is_better,
+        never=experiment.measures[0].never,
     )
-    tests = headline.tests(measure, experiment.claim.pairs[0][1])
+    # The comparisons of the verdict, with its p-values.
+    pairs = [pair for pair in experiment.claim.pairs if {*pair} <= measure.values.keys()]
+    tests = stats.compare(measure.values, pairs, measure.worst)
     return [headline.bars(f"{experiment.name}-bars", measure, tests)]
 
 

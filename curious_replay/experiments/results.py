@@ -168,7 +168,8 @@ def pooled(experiment: Experiment, old: Results, new: Results) -> Results:
             _row(measure, task, method, sorted(cell), [cell[seed] for seed in sorted(cell)])
             for (task, method), cell in cells.items()
         ])  # fmt: skip
-    return _judged(experiment, new.scale, measured, [*old.made, *new.made])
+    made = [*old.made, *(each for each in new.made if each not in old.made)]
+    return _judged(experiment, new.scale, measured, made)
 
 
 def _rows(experiment: Experiment, result: Results, measure: Measure) -> list[Row]:

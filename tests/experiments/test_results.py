@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from curious_replay.analysis.load import Run
+from curious_replay.experiments import page
 from curious_replay.experiments.experiment import (
     MEDIAN,
     OVERALL,
@@ -76,12 +77,13 @@ def test_json_gives_back_the_same_tables():
 
 
 def test_sweeps_are_pooled_seed_by_seed():
-    old, new = made("abcde", (0, 1)), made("abcde", (1, 2))
+    old, new = made("abcde", (0, 1)), replace(made("abcde", (1, 2)), made=[{"command": "d"}])
     both = pooled(experiment("abcde"), old, new)
     whole = made("abcde", (0, 1, 2))
     assert both.measures == whole.measures
     assert (both.word, both.verdict) == (whole.word, whole.verdict)
-    assert both.made == [{"command": "c"}, {"command": "c"}]
+    assert both.made == [{"command": "c"}, {"command": "d"}]
+    assert pooled(experiment("abcde"), both, new) == both  # a sweep that is added already
 
 
 def test_what_is_newer_counts_where_both_have_a_seed():
@@ -102,6 +104,26 @@ def test_other_experiments_and_one_number_for_all_runs_are_not_pooled():
 def test_old_numbers_are_told_in_todays_words():
     result = made("abcde")
     assert judged_anew(experiment("abcde"), replace(result, title="?", verdict="?")) == result
+
+
+def test_bars_have_the_p_values_of_the_verdict(monkeypatch):
+    """Also where some runs never got there, and whatever else is drawn."""
+    numbers = {"m": [1, 2, 3, 4], "n": [5, np.nan, np.nan, np.nan], "o": [9, 9, 9, 8]}
+    mine = Experiment(
+        "x", "Table 0", "X", ("a",), tuple(Method(name, "agent", name) for name in numbers),
+        (Measure("number", each(lambda run: numbers[run.setting("replay")][run.seed]),
+                 lower_is_better=True, never=True),),
+        Claim("m is sooner", [("m", "n")]), seeds=4,
+    )  # fmt: skip
+    found = {
+        ("a", name): [Run(None, {"seed": s, "choice": {"env": "a", "replay": name}})
+                      for s in range(4)] for name in numbers
+    }  # fmt: skip
+    result = results(mine, "mini", found, {})
+    monkeypatch.setattr(page.headline, "bars", lambda name, measure, tests: tests)
+    ((test,),) = page.bars(mine, result)
+    assert (test.first, test.second) == ("m", "n")
+    assert f"p = {test.corrected:.2g})" in result.verdict
 
 
 def test_no_result_is_none():
