@@ -39,6 +39,8 @@ OURS = "curious"
 BEGUN = {"iris": {"model_after": 0, "actor_after": 0}}  # no part waits for the others
 WORLDS = {"crafter": True, "object-interaction": False}  # whether actions are discrete
 DIMENSIONS = 6  # of continuous actions
+WARM_UPS = 5
+"""The first updates compile, choose algorithms, and ask the system for memory again and again."""
 WORKER = Path(__file__).with_name("update_peers.py")
 
 
@@ -115,9 +117,9 @@ def race(size: str, options: argparse.Namespace) -> dict[str, Any]:
                 f"{worker.name} has {worker.parameters} parameters, ours {ours.parameters}: "
                 "these agents are not of one size"
             )
-    for worker in workers:  # the first updates compile, allocate and choose algorithms
-        worker.ask("update")
-        worker.ask("update")
+    for worker in workers:
+        for _ in range(WARM_UPS):
+            worker.ask("update")
     turns: dict[str, list[float]] = {worker.name: [] for worker in workers}
     limit = []
     for _ in range(options.rounds):

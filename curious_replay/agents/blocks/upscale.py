@@ -1,8 +1,8 @@
 """Transposed convolutions to few channels, such as the last one to an image, quickly on a CPU.
 
-The kernels of CPUs work on many output channels at once, and an image has three. But of the four
-pixels that a pixel becomes, each is a convolution of the pixels around: one convolution to all
-twelve numbers, which are then put in their places, takes half the time.
+The kernels of CPUs work on many output channels at once, and an image has three. But where four
+pixels meet, all four new pixels between their centres are sums over the same four: one convolution
+of 2 x 2 gives all their numbers, which are then put in their places, in a third of the time.
 """
 
 from typing import Any
@@ -11,10 +11,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F  # noqa: N812
-
-# Rows of the 3 x 3 neighbours that the upper and the lower of two new rows are made of, each with
-# its row of the 4 x 4 kernel. The same holds for columns.
-_TAPS = (((0, 3), (1, 1)), ((1, 2), (2, 0)))
 
 
 def upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -32,40 +28,37 @@ def upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class _Upscale(torch.autograd.Function):
-    """See the module; backwards, where the image is the input, there is nothing to gain."""
+    """See the module; the gradients are those of the ordinary convolution that this one undoes."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
         inputs, outputs = weight.shape[:2]
-        kernel = weight.new_zeros(2, 2, outputs, inputs, 3, 3)
-        for down, rows in enumerate(_TAPS):
-            for right, columns in enumerate(_TAPS):
-                for row, from_row in rows:
-                    for column, from_column in columns:
-                        tap = weight[:, :, from_row, from_column].T
-                        kernel[down, right, :, :, row, column] = tap
-        kernel = kernel.flatten(0, 2).contiguous(memory_format=torch.channels_last)
+        # A pixel's part in new row r of the two between it and the next is row 2 + r of the
+        # kernel, and row r of the kernel is the next one's; so for columns.
+        taps = weight.reshape(inputs, outputs, 2, 2, 2, 2).flip(2, 4)  # axes 2 and 4: which pixel
+        kernel = taps.permute(3, 5, 1, 0, 2, 4).flatten(0, 2)
+        kernel = kernel.contiguous(memory_format=torch.channels_last)
         y = F.conv2d(x.permute(0, 3, 1, 2), kernel, bias.repeat(4), padding=1)
-        n, height, width = x.shape[:3]
+        n, _, height, width = y.shape  # one more than pixels: also around the border
         y = y.permute(0, 2, 3, 1).reshape(n, height, width, 2, 2, outputs).transpose(2, 3)
-        return y.reshape(n, 2 * height, 2 * width, outputs)
+        return y.reshape(n, 2 * height, 2 * width, outputs)[:, 1:-1, 1:-1]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x, weight = ctx.saved_tensors
-        of_x, of_weight, of_bias = torch.ops.aten.convolution_backward(
+        of_x, of_weight, _ = torch.ops.aten.convolution_backward(
             gradient.permute(0, 3, 1, 2),
             x.permute(0, 3, 1, 2),
             weight,
-            bias_sizes=[weight.shape[1]],
+            bias_sizes=None,
             stride=[2, 2],
             padding=[1, 1],
             dilation=[1, 1],
             transposed=True,
             output_padding=[0, 0],
             groups=1,
-            output_mask=[True, True, True],
+            output_mask=[True, True, False],
         )
-        return of_x.permute(0, 2, 3, 1), of_weight, of_bias
+        return of_x.permute(0, 2, 3, 1), of_weight, gradient.sum((0, 1, 2))
