@@ -1,7 +1,9 @@
 """Results that are kept with the code, and the pages made from them.
 
     python results/publish.py out/object-interaction-mini          take over what a sweep left there
-    python results/publish.py out/object-interaction-mini --add    add its seeds to what is here
+    python results/publish.py out/object-interaction-mini --add    add its seeds to what is here,
+                                                                   also for other experiments that
+                                                                   share runs with it
     python results/publish.py                                      write all pages anew
     python results/publish.py --check                              only say what is out of date
 
@@ -16,8 +18,16 @@ from pathlib import Path
 
 from curious_replay.analysis import stats
 from curious_replay.experiments import catalogue
+from curious_replay.experiments.experiment import Experiment
 from curious_replay.experiments.page import bars
-from curious_replay.experiments.results import MeasureResult, Results, Row, judged_anew, pooled
+from curious_replay.experiments.results import (
+    MeasureResult,
+    Results,
+    Row,
+    judged_anew,
+    pooled,
+    shared,
+)
 from curious_replay.report.tables import number
 from curious_replay.run.files import read_json, write_json
 
@@ -32,7 +42,11 @@ def main() -> int:
     """Do what was asked for; 1 if `--check` finds a page that is out of date."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("sweep", type=Path, nargs="*", help="what `curious sweep` wrote")
-    parser.add_argument("--add", action="store_true", help="keep seeds that it does not have")
+    parser.add_argument(
+        "--add",
+        action="store_true",
+        help="keep seeds that it does not have, and those of runs that others share",
+    )
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
     for sweep in options.sweep:
@@ -58,6 +72,8 @@ def take_over(sweep: Path, add: bool) -> None:
     experiment = catalogue.find(results.experiment)
     if add and kept.exists():
         results = pooled(experiment, _read(kept), results)
+    if add:
+        results = _with_shared_runs(experiment, results)
     target.mkdir(exist_ok=True)
     write_json(kept, results.to_json())
     for figure in target.glob("*.svg"):
@@ -67,6 +83,17 @@ def take_over(sweep: Path, add: bool) -> None:
     for figure in sorted((sweep / "figures").glob("*.svg")):
         if figure.stem.endswith(CURVES):
             shutil.copy(figure, target)
+
+
+def _with_shared_runs(experiment: Experiment, results: Results) -> Results:
+    """With what other experiments here measured of the same runs."""
+    for path in sorted(HERE.glob("*/results.json")):
+        other = _read(path)
+        if other.scale == results.scale and other.experiment != experiment.name:
+            found = shared(experiment, catalogue.find(other.experiment), other)
+            if found is not None:
+                results = pooled(experiment, found, results)
+    return results
 
 
 def pages() -> dict[Path, str]:

@@ -97,6 +97,22 @@ def test_seeds_of_another_sweep_are_added(publish, tmp_path):
     assert publish("--check") == 0
 
 
+def test_runs_that_another_experiment_here_shares_are_added(publish, tmp_path):
+    name = "object-interaction-ablations"
+    values = {"seeds": [0, 1, 2], "values": [5.0, 6.0, 7.0], "paper": ""}
+    row = {"task": "object-interaction", "method": "Plan2Explore count", **values}
+    measure = {"name": "frames to contact 5", "lower_is_better": True, "rows": [row]}
+    found = {**FIRST, "experiment": name, "measures": [measure]}
+    assert publish(leave_a_sweep(tmp_path / "out" / f"{name}-mini", found), "--add") == 0
+    page = (tmp_path / "results" / f"{name}-mini" / "README.md").read_text()
+    assert "- object-interaction, Plan2Explore count: 0: 5, 1: 6, 2: 7" in page
+    kept = (tmp_path / "results" / "object-interaction-mini" / "README.md").read_text()
+    for method in ("Plan2Explore", "Plan2Explore CR"):
+        (line,) = [x for x in kept.split("contact 50,")[0].splitlines() if f", {method}: 0:" in x]
+        assert line in page
+    assert "Plan2Explore TD" not in page
+
+
 @pytest.mark.parametrize("page", ["README.md", "results/made-up-mini/README.md"])
 def test_a_number_changed_by_hand_is_found(page, publish, tmp_path, capsys):
     publish(leave_a_sweep(tmp_path / "out" / "made-up-mini", FIRST))

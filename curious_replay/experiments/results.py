@@ -11,7 +11,14 @@ import numpy as np
 
 from curious_replay.analysis import stats
 from curious_replay.analysis.load import Run
-from curious_replay.experiments.experiment import MEDIAN, OVERALL, Experiment, Key, Measure
+from curious_replay.experiments.experiment import (
+    MEDIAN,
+    OVERALL,
+    Experiment,
+    Key,
+    Measure,
+    jobs,
+)
 from curious_replay.experiments.verdict import judge
 from curious_replay.report.tables import Cell, Table
 from curious_replay.untrusted import check
@@ -153,6 +160,7 @@ def pooled(experiment: Experiment, old: Results, new: Results) -> Results:
                 f"only results of the same experiment and scale can be pooled, got "
                 f"{one.experiment} at {one.scale} scale for {experiment.name} at {new.scale} scale"
             )
+    order = [(task, method.name) for task, method in experiment.cells(new.scale)].index
     measured = []
     for measure in experiment.measures:
         cells: dict[Key, dict[int, float]] = {}
@@ -166,10 +174,29 @@ def pooled(experiment: Experiment, old: Results, new: Results) -> Results:
             cell.update(zip(row.seeds, row.numbers, strict=True))
         measured.append([
             _row(measure, task, method, sorted(cell), [cell[seed] for seed in sorted(cell)])
-            for (task, method), cell in cells.items()
+            for (task, method), cell in sorted(cells.items(), key=lambda item: order(item[0]))
         ])  # fmt: skip
     made = [*old.made, *(each for each in new.made if each not in old.made)]
     return _judged(experiment, new.scale, measured, made)
+
+
+def shared(experiment: Experiment, other: Experiment, result: Results) -> Results | None:
+    """What `other` measured of runs that `experiment` has too, as results of `experiment`."""
+    names = {job.name: (job.task, job.method.name) for job in jobs(experiment, result.scale, 1)}
+    here = {
+        (job.task, job.method.name): names[job.name]
+        for job in jobs(other, result.scale, 1)
+        if job.name in names
+    }
+    measured = [
+        [
+            _row(measure, *here[row.task, row.method], row.seeds, row.numbers)
+            for row in _rows(other, result, measure)
+            if (row.task, row.method) in here
+        ]
+        for measure in experiment.measures
+    ]
+    return _judged(experiment, result.scale, measured, result.made) if any(measured) else None
 
 
 def _rows(experiment: Experiment, result: Results, measure: Measure) -> list[Row]:

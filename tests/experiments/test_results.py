@@ -18,7 +18,7 @@ from curious_replay.experiments.experiment import (
     Reported,
     each,
 )
-from curious_replay.experiments.results import Results, judged_anew, pooled, results
+from curious_replay.experiments.results import Results, judged_anew, pooled, results, shared
 
 NUMBERS = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 100.0}
 
@@ -99,6 +99,40 @@ def test_other_experiments_and_one_number_for_all_runs_are_not_pooled():
     old.measures[0].rows[0].values.pop()
     with pytest.raises(ValueError, match="number is one number for all runs of m on a"):
         pooled(experiment("a"), old, made("a"))
+
+
+def grid(name, *methods, steps=None):
+    settings = {} if steps is None else {"mini": {"train.steps": steps}}
+    return Experiment(
+        name, "Table 0", "X", ("toy/mirror",), tuple(methods),
+        (Measure("number", each(lambda run: float(run.seed))),),
+        Claim("is no worse", [(methods[0].name, methods[0].name)]), seeds=2, settings=settings,
+    )  # fmt: skip
+
+
+UNIFORM, COUNT = (Method(name, "dreamerv3", name) for name in ("uniform", "count"))
+
+
+def measured(of, *names):
+    found = {("toy/mirror", name): [run("toy/mirror", seed) for seed in (0, 1)] for name in names}
+    return results(of, "mini", found, {"command": of.name})
+
+
+def test_runs_that_two_experiments_share_count_for_both():
+    baseline = replace(UNIFORM, name="the baseline")
+    one, other = grid("one", COUNT, UNIFORM), grid("other", baseline)
+    found = shared(one, other, measured(other, "the baseline"))
+    assert [row.method for row in found.measures[0].rows] == ["uniform"]
+    both = pooled(one, found, measured(one, "count"))
+    assert [(row.method, row.values) for row in both.measures[0].rows] == [
+        ("count", [0.0, 1.0]), ("uniform", [0.0, 1.0])
+    ]  # fmt: skip
+    assert both.made == [{"command": "other"}, {"command": "one"}]
+
+
+def test_runs_with_other_settings_are_not_shared():
+    other = grid("other", UNIFORM, steps=77)
+    assert shared(grid("one", UNIFORM), other, measured(other, "uniform")) is None
 
 
 def test_old_numbers_are_told_in_todays_words():
