@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from curious_replay.envs import make
+from curious_replay.machine import free_memory
 
 GIGABYTE = 1e9
 # One million steps of 64 x 64 x 3 bytes, the replay buffer of the published runs.
@@ -110,9 +111,9 @@ def machine(folder: Path) -> Iterator[Finding]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield Finding("machine", "processor", f"{_processor()}, {cores} cores to use")
     yield _graphics()
-    total, free = _memory()
-    memory = f"{free / GIGABYTE:.1f} of {total / GIGABYTE:.1f} GB free"
-    if free < PAPER_REPLAY:
+    free = free_memory()
+    memory = "unknown" if free is None else f"{free / GIGABYTE:.1f} GB free"
+    if free is not None and free < PAPER_REPLAY:
         advice = "a replay buffer of 1M steps takes 12.3 GB: keep it on disk or make it smaller"
         yield Finding("machine", "memory", memory, "note", advice)
     else:
@@ -201,14 +202,3 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory() -> tuple[float, float]:
-    """Total and free memory in bytes; free counts what the system would give up for us."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    total = page * os.sysconf("SC_PHYS_PAGES")
-    listing = Path("/proc/meminfo")
-    if listing.exists():
-        kilobytes = dict(re.findall(r"(\w+):\s+(\d+) kB", listing.read_text()))
-        return total, 1024 * float(kilobytes["MemAvailable"])
-    return total, page * os.sysconf("SC_AVPHYS_PAGES")

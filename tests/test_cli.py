@@ -249,7 +249,7 @@ def test_doctor_on_graphics(monkeypatch, card, torch, verdict, advice):
 
 
 def test_doctor_warns_of_little_memory_and_disk(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "_memory", lambda: (16e9, 8e9))
+    monkeypatch.setattr(doctor, "free_memory", lambda: 8e9)
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: type("D", (), {"free": 1e9}))
     found = verdicts(doctor.machine(tmp_path))
     assert "12.3 GB" in found["memory"][1]

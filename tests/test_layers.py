@@ -13,16 +13,17 @@ PAGE = Path(__file__).parents[1] / "docs/architecture.md"
 # Which of our packages, and which large libraries, each package may import.
 OURS = {
     "untrusted": set(),
+    "machine": set(),
     "replay": {"untrusted"},
     "envs": {"untrusted"},
     "agents": {"untrusted"},
-    "run": {"untrusted", "replay", "envs", "agents"},
+    "run": {"untrusted", "machine", "replay", "envs", "agents"},
     "analysis": {"untrusted", "replay"},  # steps are read from saved buffers
     "report": {"untrusted", "analysis"},
     "experiments": {"untrusted", "run", "analysis", "report"},
     "sweep": {"run", "analysis"},
     "demo": {"replay", "envs", "agents", "run", "analysis", "report"},
-    "doctor": {"envs"},
+    "doctor": {"machine", "envs"},
     "commands": {"envs", "run", "analysis", "report", "experiments", "sweep", "demo", "doctor"},
     "cli": set(),  # finds commands by name when they are asked for
 }

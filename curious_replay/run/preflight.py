@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from curious_replay.agents.interface import Agent
+from curious_replay.machine import free_memory
 from curious_replay.replay import Mixture
 from curious_replay.run.config import Config
 from curious_replay.run.environments import EnvFacts
@@ -108,28 +109,6 @@ def used_disk(folder: Path) -> int:
             facts = path.stat()
             seen[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
     return sum(seen.values())
-
-
-def free_memory(root: Path = Path("/")) -> int | None:
-    """Bytes that this process may still take, by the machine and by its container."""
-    known = []
-    try:
-        for line in (root / "proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                known.append(int(line.split()[1]) * 1024)
-    except OSError:
-        pass
-    try:
-        group = root / "sys/fs/cgroup"
-        limit = (group / "memory.max").read_text().strip()
-        if limit != "max":
-            # Cached files count as used, but make room when it is needed.
-            facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-            used = int((group / "memory.current").read_text()) - int(facts["file"])
-            known.append(int(limit) - used)
-    except (OSError, ValueError, KeyError):
-        pass
-    return min(known) if known else None
 
 
 def size(count: float) -> str:

@@ -79,21 +79,6 @@ def test_needs_are_printed_before_the_start(tmp_path):
     assert "disk: " in text
 
 
-def test_the_limit_of_a_container_counts(tmp_path):
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc" / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    8000 kB\n")
-    assert preflight.free_memory(tmp_path) == 8000 * 1024
-    group = tmp_path / "sys/fs/cgroup"
-    group.mkdir(parents=True)
-    (group / "memory.max").write_text("5000000\n")
-    (group / "memory.current").write_text("3000000\n")
-    (group / "memory.stat").write_text("anon 5\nfile 1000000\n")
-    assert preflight.free_memory(tmp_path) == 3_000_000
-    (group / "memory.max").write_text("max\n")
-    assert preflight.free_memory(tmp_path) == 8000 * 1024
-    assert preflight.free_memory(tmp_path / "nowhere") is None
-
-
 def test_sizes_are_said_in_words():
     assert [preflight.size(n) for n in (12, 3200, 4.56e6, 12.3e9, 5e12)] == [
         "12 B", "3.2 kB", "4.6 MB", "12.3 GB", "5.0 TB",

@@ -1,0 +1,76 @@
+"""How much memory this process may still take, by the machine and by the limits it runs under."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class _Groups(NamedTuple):
+    """Where a version of Linux's control groups keeps limits (containers, Slurm, systemd)."""
+
+    controller: str  # as /proc/self/cgroup names it
+    root: str
+    limit: str
+    used: str
+    cached: str  # files in memory: they count as used, but make room when it is needed
+
+
+_VERSIONS = (
+    _Groups("", "sys/fs/cgroup", "memory.max", "memory.current", "file"),
+    _Groups(
+        "memory",
+        "sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_cache",
+    ),
+)
+
+
+def free_memory(root: Path = Path("/")) -> int | None:
+    """Bytes that this process may still take; None if the system does not tell."""
+    known = [*_left_by_machine(root)]
+    for version in _VERSIONS:
+        for group in _own_groups(root, version):
+            known += _left_by_group(group, version)
+    return min(known) if known else None
+
+
+def _left_by_machine(root: Path) -> Iterator[int]:
+    for line in _lines(root / "proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            yield int(line.split()[1]) * 1024
+
+
+def _own_groups(root: Path, version: _Groups) -> Iterator[Path]:
+    """The group of this process and all that it is part of, which limit it too."""
+    own = "/"
+    for line in _lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        if version.controller in controllers.split(","):
+            own = path
+    top = root / version.root
+    group = top / own.strip("/")
+    yield group
+    while group != top:
+        group = group.parent
+        yield group
+
+
+def _left_by_group(group: Path, version: _Groups) -> Iterator[int]:
+    """Nothing if it has no limit."""
+    try:
+        limit = (group / version.limit).read_text().strip()
+        facts = dict(line.split() for line in _lines(group / "memory.stat"))
+        used = int((group / version.used).read_text()) - int(facts[version.cached])
+    except (OSError, KeyError):
+        return
+    if limit != "max":
+        yield int(limit) - used
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
