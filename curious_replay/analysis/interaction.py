@@ -138,7 +138,5 @@ def object_name(stored: Stored) -> str | None:
 
 def position_of(stored: Stored, body: str) -> Array | None:
     """Where a body was at each step, [N, 2 or 3]; None if that was not stored."""
-    for name in (f"log_{body}_position", f"log_{body}_pos"):
-        if stored.has(name):
-            return stored.field(name)
-    return None
+    name = f"log_{body}_position"
+    return stored.field(name) if stored.has(name) else None

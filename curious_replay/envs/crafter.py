@@ -207,7 +207,7 @@ class CrafterEnv(gymnasium.Env[Any, np.int64]):
             "inventory": dict(player.inventory),
             "log_achievements": np.array([player.achievements[n] for n in ACHIEVEMENTS], np.uint16),
             "log_inventory": np.array([player.inventory[n] for n in ITEMS], np.uint8),
-            "log_player_pos": np.array(player.pos, np.int16),
+            "log_player_position": np.array(player.pos, np.int16),
             "log_reward": np.float32(reward),
         }
 

@@ -129,5 +129,5 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         return {
             "phase": self.clock.phase,
             "frame": self.clock.frame,
-            "log_agent_pos": np.array(self._agent, np.int16),
+            "log_agent_position": np.array(self._agent, np.int16),
         }

@@ -193,8 +193,8 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         info = {
             "phase": self.clock.phase,
             "frame": self.clock.frame,
-            "log_agent_pos": np.array(self._agent, np.int16),
-            "log_object_pos": np.array(self._object or nowhere, np.int16),
+            "log_agent_position": np.array(self._agent, np.int16),
+            "log_object_position": np.array(self._object or nowhere, np.int16),
             "log_contacts": np.int32(touched),
             "log_interactions": np.int32(first),
             "log_object_pixels": np.int32((image == _PALETTE[_OBJECT]).all(-1).sum()),

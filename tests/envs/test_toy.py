@@ -96,17 +96,20 @@ def test_walking_into_the_object_pushes_it_and_is_counted():
     # Rooms of 5: agent in column 3, door in 6, object in column 9 of the same row 3.
     env = TwoRooms(phase="object", room=5, view=None)
     _, info = env.reset(seed=0)
-    assert (info["log_agent_pos"].tolist(), info["log_object_pos"].tolist()) == ([3, 3], [3, 9])
+    assert (info["log_agent_position"].tolist(), info["log_object_position"].tolist()) == (
+        [3, 3],
+        [3, 9],
+    )
     infos = walk(env, [RIGHT] * 5)
     assert sum(info["log_contacts"] for info in infos) == 0
     pushes = walk(env, [RIGHT, RIGHT])
     assert [info["log_contacts"] for info in pushes] == [1, 1]
     assert [info["log_interactions"] for info in pushes] == [1, 0]
-    assert pushes[-1]["log_object_pos"].tolist() == [3, 11]
+    assert pushes[-1]["log_object_position"].tolist() == [3, 11]
     # Against the wall the object stays, and so does the agent: still a contact, not a new one.
     blocked = walk(env, [RIGHT])[0]
     assert (blocked["log_contacts"], blocked["log_interactions"]) == (1, 0)
-    assert blocked["log_agent_pos"].tolist() == [3, 10]
+    assert blocked["log_agent_position"].tolist() == [3, 10]
     # Apart and back: a new interaction.
     again = walk(env, [LEFT, RIGHT, RIGHT])
     assert [info["log_interactions"] for info in again] == [0, 0, 1]
@@ -122,16 +125,16 @@ def test_standing_beside_the_object_is_no_contact():
 def test_walls_stop_the_agent():
     env = TwoRooms(phase="empty", room=3, view=None)
     env.reset(seed=0)
-    assert walk(env, [UP] * 5)[-1]["log_agent_pos"].tolist() == [1, 2]
-    assert walk(env, [RIGHT] * 5)[-1]["log_agent_pos"].tolist() == [1, 3]
+    assert walk(env, [UP] * 5)[-1]["log_agent_position"].tolist() == [1, 2]
+    assert walk(env, [RIGHT] * 5)[-1]["log_agent_position"].tolist() == [1, 3]
 
 
 def test_object_does_not_appear_on_the_agent():
     env = TwoRooms(schedule=((0, "empty"), (6, "object")), room=5, view=None)
     env.reset(seed=0)
     info = walk(env, [RIGHT] * 6)[-1]
-    assert info["log_agent_pos"].tolist() == [3, 9]
-    assert info["log_object_pos"].tolist() == [3, 10]
+    assert info["log_agent_position"].tolist() == [3, 9]
+    assert info["log_object_position"].tolist() == [3, 10]
 
 
 def test_two_rooms_goes_on_unless_given_a_length():
@@ -199,7 +202,7 @@ def test_mirror_is_won_by_reaching_the_goal():
     env._agent = np.array((0, 0))
     moves = (mirror.UP, mirror.RIGHT, mirror.RIGHT, mirror.DOWN)
     *_, terminated, truncated, info = last_of(env, *moves)
-    assert info["log_agent_pos"].tolist() == [1, 2]
+    assert info["log_agent_position"].tolist() == [1, 2]
     assert not terminated and not truncated
     _, reward, terminated, truncated, _ = env.step(mirror.DOWN)
     assert (reward, terminated, truncated) == (1.0, True, False)
@@ -213,15 +216,15 @@ def test_mirror_turns_moves_and_floor_at_its_frame():
     env.step(mirror.UP)
     observation, _, _, _, info = env.step(mirror.RIGHT)  # frame 2 shows the other floor
     assert info["phase"] == "mirrored"
-    assert info["log_agent_pos"].tolist() == [0, 1]
+    assert info["log_agent_position"].tolist() == [0, 1]
     assert observation["image"][0, -1].tolist() != floor
     *_, info = env.step(mirror.LEFT)
-    assert info["log_agent_pos"].tolist() == [0, 2]
+    assert info["log_agent_position"].tolist() == [0, 2]
 
 
 def test_mirror_never_starts_at_the_goal_and_cuts_long_episodes():
     env = Mirror(room=2, length=3)
-    starts = {tuple(env.reset(seed=seed)[1]["log_agent_pos"].tolist()) for seed in range(50)}
+    starts = {tuple(env.reset(seed=seed)[1]["log_agent_position"].tolist()) for seed in range(50)}
     assert starts == {(0, 0), (0, 1), (1, 0)}
     env._agent = np.array((0, 0))
     *_, terminated, truncated, _ = last_of(env, mirror.UP, mirror.UP, mirror.UP)
