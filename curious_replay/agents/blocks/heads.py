@@ -20,8 +20,8 @@ class TwoHot:
         self.bins = torch.linspace(-LARGEST, LARGEST, logits.shape[-1]).to(self.logits)
 
     @cached_property
-    def _log_total(self) -> Tensor:
-        return self.logits.logsumexp(-1)
+    def _log_probabilities(self) -> Tensor:
+        return F.log_softmax(self.logits, -1)
 
     @property
     def mean(self) -> Tensor:
@@ -33,8 +33,8 @@ class TwoHot:
         """Cross-entropy [...] in nats with the two bins on either side of `target` [...]."""
         lower, weight = two_hot(symlog(target), self.bins)
         upper = (lower + 1).clamp(max=len(self.bins) - 1)
-        pair = self.logits.gather(-1, torch.stack([lower, upper], -1))
-        return self._log_total - torch.lerp(pair[..., 0], pair[..., 1], weight)
+        pair = self._log_probabilities.gather(-1, torch.stack([lower, upper], -1))
+        return -torch.lerp(pair[..., 0], pair[..., 1], weight)
 
 
 def two_hot(y: Tensor, bins: Tensor) -> tuple[Tensor, Tensor]:
