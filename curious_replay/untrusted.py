@@ -5,6 +5,7 @@ read here can run code, lead out of its folder through a symbolic link, wait for
 more memory than a file of its size can hold. Errors name the file and what would be right.
 """
 
+import errno
 import json
 import math
 import os
@@ -50,6 +51,14 @@ def raised_as(kind: type[ValueError]) -> Iterator[None]:
         if isinstance(error, kind):
             raise
         raise kind(str(error)) from error
+
+
+def of_the_disk(error: BaseException) -> bool:
+    """Whether a file could not be read at all, as from a server that is away: it may be whole."""
+    cause: BaseException | None = error
+    while isinstance(cause, ValueError):
+        cause = cause.__cause__
+    return isinstance(cause, OSError) and cause.errno not in (errno.ENOENT, errno.ELOOP)
 
 
 def open_file(path: Path) -> BufferedReader:

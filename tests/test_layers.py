@@ -21,7 +21,7 @@ OURS = {
     "analysis": {"untrusted", "replay"},  # steps are read from saved buffers
     "report": {"untrusted", "analysis"},
     "experiments": {"untrusted", "run", "analysis", "report"},
-    "sweep": {"run", "analysis"},
+    "sweep": {"untrusted", "run", "analysis"},
     "demo": {"replay", "envs", "agents", "run", "analysis", "report"},
     "doctor": {"machine", "envs"},
     "commands": {"envs", "run", "analysis", "report", "experiments", "sweep", "demo", "doctor"},

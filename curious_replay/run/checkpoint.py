@@ -35,6 +35,7 @@ from curious_replay.untrusted import (
     UnreadableError,
     check,
     folder_itself,
+    of_the_disk,
     open_file,
     raised_as,
     read_arrays,
@@ -56,6 +57,10 @@ Note = Callable[[str], None]
 
 class CheckpointError(UnreadableError):
     """There is no whole checkpoint, or this one is damaged."""
+
+
+class AllDamagedError(CheckpointError):
+    """All checkpoints of a run were read, and none is whole."""
 
 
 @dataclass(frozen=True)
@@ -178,17 +183,19 @@ class Checkpoints:
         Damaged ones are passed over. The next save takes their place.
         """
         found = self.all()
+        kind: type[CheckpointError] = AllDamagedError
         for path in found:
             try:
                 saved = self.read(path)
                 replay = saved.load_replay(directory, rule)
             except UnreadableError as error:
                 note(f"{error}: going back to the checkpoint before")
+                kind = CheckpointError if of_the_disk(error) else kind
                 continue
             self._base = path
             return saved, replay
         if found:
-            raise CheckpointError(f"none of the checkpoints in {self.folder} is whole")
+            raise kind(f"none of the checkpoints in {self.folder} is whole")
         return None
 
     def _remove(self, path: Path) -> None:

@@ -19,6 +19,7 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -117,16 +118,20 @@ class Record:
         folder: Path,
         *,
         position: Mapping[str, Any],
+        lock: FileIO | None = None,
         wandb: bool = False,
         tensorboard: bool = True,
     ) -> "Record":
-        """Continue a run from where `position` was taken; `{}` is its very beginning."""
+        """Continue a run from where `position` was taken; `{}` is its very beginning.
+
+        `lock`: that of the folder (see `locked`), if it is taken already.
+        """
         folder = Path(folder)
         missing = [name for name in (CONFIG, META) if not (folder / name).is_file()]
         if missing:
             raise RecordError(f"{folder} holds no run to resume: it has no {missing[0]}")
         refuse_strange_files(folder)
-        with locked(folder) as lock:
+        with nullcontext(lock) if lock else locked(folder) as held:
             sizes = sizes_at(folder, position)
             for name, size in sizes.items():  # all are judged before one is changed
                 check_reaches(folder / name, size)
@@ -141,7 +146,7 @@ class Record:
                 sinks.append(_continue_tensorboard(folder, frame))
             resumes = [*read_meta(folder)["resumes"], {**describe(), "frame": frame}]
             _add_meta(folder, resumes=resumes)
-            return cls(folder, lock, position, sinks)
+            return cls(folder, held, position, sinks)
 
     def metrics(self, counters: Counters, values: Values) -> None:
         """Add a line of numbers; the same run must write the same line, so none from the clock."""

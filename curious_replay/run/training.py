@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from io import FileIO
 from pathlib import Path
 from signal import Signals
 from typing import Any
@@ -19,7 +20,7 @@ from curious_replay.run.files import write_json
 from curious_replay.run.loop import Trainer
 from curious_replay.run.progress import Progress
 from curious_replay.run.record import Record
-from curious_replay.run.record_files import read_meta
+from curious_replay.run.record_files import locked, read_meta, refuse_strange_files
 from curious_replay.run.saved_run import make_agent
 from curious_replay.run.seeds import seed_of
 from curious_replay.run.stop import Stop
@@ -52,11 +53,18 @@ def train(
     there begins. Raises ValueError before anything starts if it cannot work.
     """
     folder, console = Path(folder), console or Console()
-    exists = (folder / "config.json").exists()
-    if exists and not resume:
+    if not (folder / "config.json").exists():
+        return _train(config, folder, None, console)
+    if not resume:
         raise ValueError(f"{folder} holds a run already: add --resume, or choose another --logdir")
-    if exists:
+    refuse_strange_files(folder)
+    with locked(folder) as lock:  # before anything is read: another process may be saving just now
         _check_resumable(load_config(folder), config)
+        return _train(config, folder, lock, console)
+
+
+def _train(config: Config, folder: Path, lock: FileIO | None, console: Console) -> Outcome:
+    """Look before the start, then run; `lock` is that of a run which is there."""
     if config.record.wandb and find_spec("wandb") is None:
         raise ValueError("--record.wandb needs the package: pip install 'curious-replay[wandb]'")
     _prepare_torch(config)
@@ -68,13 +76,13 @@ def train(
         console.print(line, highlight=False)
     preflight.check(needed, folder, config.replay.storage)
     with Stop() as stop:
-        return _run(config, folder, exists, facts, agent, stop, console)
+        return _run(config, folder, lock, facts, agent, stop, console)
 
 
 def _run(
     config: Config,
     folder: Path,
-    exists: bool,
+    lock: FileIO | None,
     facts: EnvFacts,
     agent: Agent,
     stop: Stop,
@@ -83,10 +91,10 @@ def _run(
     checkpoints = Checkpoints(folder / "checkpoints")
     saved, replay = _replay(config, folder, agent, checkpoints, console)
     shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
-    if exists:
+    if lock is not None:
         _check_camera(folder, facts)
         position: Any = saved.state.get("record") if saved else {}
-        record = Record.open(folder, position=position, **shows)
+        record = Record.open(folder, position=position, lock=lock, **shows)
         snapshots.forget_after(folder, saved.step if saved else 0)
         write_json(folder / "config.json", config.to_json())
     else:
@@ -97,7 +105,7 @@ def _run(
             schedule=facts.schedule,
             **agent.remarks,
         )
-    checkpoints.tidy()  # not before the record is ours: another process may be saving just now
+    checkpoints.tidy()
     title = f"{config.choice.env}  {config.choice.agent}  {config.choice.replay}"
     seconds = config.record.print_seconds
     with record, Progress(console, config.train.steps, seconds, title=title) as progress:

@@ -82,12 +82,15 @@ class Sweep:
     def _failed(self, ended: Ended) -> Entry | None:
         """Write down how a task ended; the task if it did not end well."""
         entry = self.entries[ended.name]
-        # The folder has the last word: what is there counts, whatever the process said.
-        if look(entry.task).state == "complete":
-            entry.status = "complete"
-            return None
-        entry.attempts += 1
         entry.reason = ended.reason or last_line(entry.task)
+        try:
+            # The folder has the last word: what is there counts, whatever the process said.
+            if look(entry.task).state == "complete":
+                entry.status = "complete"
+                return None
+        except ValueError as error:  # it cannot be read just now
+            entry.reason = str(error)
+        entry.attempts += 1
         return entry
 
 

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from curious_replay.analysis.load import Run
 from curious_replay.run.config import Config, differences, load_config
+from curious_replay.run.record_files import locked
+from curious_replay.untrusted import UnreadableError, of_the_disk
 
 State = Literal["missing", "unfinished", "complete", "broken"]
 
@@ -53,13 +55,24 @@ class Found:
 
 
 def look(task: Task) -> Found:
-    """Look at the folder of a task; ValueError if it holds a run with other settings."""
+    """Look at the folder of a task; ValueError if it holds a run with other settings.
+
+    Settings that this version does not know are other settings too, and no damage. What cannot be
+    read at all just now is an error: the run may be whole.
+    """
     if not (task.folder / "config.json").exists():
         return Found("missing")
     try:
         there = load_config(task.folder)
-    except (ValueError, OSError) as error:
+    except UnreadableError as error:
+        if of_the_disk(error):
+            raise
         return Found("broken", str(error))
+    except ValueError as error:
+        raise ValueError(
+            f"{task.folder} holds a run of another version: {error}; choose another folder with "
+            "--runs, or move that one away"
+        ) from error
     for name, (before, now) in differences(there, Config.from_json(task.config)).items():
         if name not in ANYHOW:
             raise ValueError(
@@ -70,8 +83,12 @@ def look(task: Task) -> Found:
 
 
 def set_aside(folder: Path) -> Path:
-    """Move a broken folder out of the way; nothing recorded is deleted."""
+    """Move a broken folder out of the way; nothing recorded is deleted.
+
+    LockedError if another process writes to it.
+    """
     number = 1
     while (aside := folder.with_name(f"{folder.name}.broken-{number}")).exists():
         number += 1
-    return folder.rename(aside)
+    with locked(folder) as lock, lock:
+        return folder.rename(aside)

@@ -10,9 +10,11 @@ from rich.console import Console
 from curious_replay.run.config import Config
 from curious_replay.run.record_files import DamagedError, LockedError
 from curious_replay.sweep.task import Task, look, set_aside
+from curious_replay.untrusted import of_the_disk
 
-LOCK_SECONDS = 60.0
-"""How long a run that another process is still writing to is waited for."""
+LOCK_SECONDS = 180.0
+"""How long a run that another process is still writing to is waited for; NFS keeps the locks of a
+machine that is lost for 90 seconds."""
 STOP_SECONDS = 300.0
 """How long tasks may take to save when a sweep is stopped, before they are ended."""
 
@@ -66,23 +68,27 @@ def run_task(task: Task) -> int:
 
 
 def _train(task: Task, log: TextIO) -> int:
-    from curious_replay.run.training import train  # noqa: PLC0415  # PyTorch: not to plan a sweep
+    # PyTorch: not to plan a sweep.
+    from curious_replay.run.checkpoint import AllDamagedError  # noqa: PLC0415
+    from curious_replay.run.training import train  # noqa: PLC0415
 
     config, console = Config.from_json(task.config), Console(file=log, width=200)
-    found = look(task)
-    if found.state == "broken":
-        print(f"set aside as {set_aside(task.folder)}: {found.reason}", file=log)
-    deadline = time.monotonic() + LOCK_SECONDS
+    deadline, damage = time.monotonic() + LOCK_SECONDS, ""
     while True:
         try:
+            if damage := damage or look(task).reason:
+                print(f"set aside as {set_aside(task.folder)}: {damage}", file=log)
+                damage = ""
             outcome = train(config, task.folder, resume=True, console=console)
             break
         except LockedError:  # a run whose machine was lost may live on for a moment
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
-        except DamagedError as error:
-            print(f"set aside as {set_aside(task.folder)}: {error}", file=log)
+        except (DamagedError, AllDamagedError) as error:
+            if of_the_disk(error):
+                raise
+            damage = str(error)
     if outcome.finished:
         return 0
     return 1 if outcome.signal is None else 128 + outcome.signal

@@ -1,12 +1,17 @@
+import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 from runs import config, lines, run
 
-from curious_replay.run.checkpoint import CheckpointError, Checkpoints
+from curious_replay.run.checkpoint import AllDamagedError, CheckpointError, Checkpoints
 from curious_replay.run.preflight import used_disk
+from curious_replay.run.record_files import LOCK, LockedError
+from curious_replay.untrusted import UnreadableError, of_the_disk, open_file
 
 
 def checkpoints(folder):
@@ -128,3 +133,34 @@ def test_resuming_a_complete_run_changes_nothing(half):
     before = {p: p.read_bytes() for p in (half / "checkpoints").rglob("*") if p.is_file()}
     assert run(config(train={"steps": 100}), half, resume=True).finished
     assert {p: p.read_bytes() for p in (half / "checkpoints").rglob("*") if p.is_file()} == before
+
+
+def test_nothing_is_read_while_another_process_writes(half, monkeypatch):
+    """What it is about to save would be forgotten."""
+    monkeypatch.setattr(Checkpoints, "resume", lambda *_: pytest.fail("it was read"))
+    hold = "import fcntl, sys; f = open(sys.argv[1], 'ab'); fcntl.lockf(f, 2); print(1, flush=1)"
+    hold += "; sys.stdin.read()"
+    command = [sys.executable, "-c", hold, str(half / LOCK)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"1\n"
+        with pytest.raises(LockedError, match="being written to"):
+            go_on(half)
+        other.stdin.close()
+
+
+def test_damage_is_told_from_a_disk_that_cannot_be_read(half, monkeypatch):
+    for checkpoint in (half / "checkpoints").iterdir():
+        (checkpoint / "manifest.json").write_text("{")
+    with pytest.raises(AllDamagedError, match="none of the checkpoints"):
+        go_on(half)
+
+    def away(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "open", away)
+    with pytest.raises(UnreadableError) as caught:
+        open_file(half / "config.json")
+    assert of_the_disk(caught.value)
+    with pytest.raises(CheckpointError) as caught:
+        Checkpoints(half / "checkpoints").resume(None, None, lambda text: None)
+    assert not isinstance(caught.value, AllDamagedError)

@@ -143,13 +143,16 @@ def test_broken_folders_are_set_aside_and_run_again(undisturbed, tmp_path, sweep
     copy = tmp_path / "runs" / "debug"
     subprocess.run(["cp", "-r", str(undisturbed / "runs"), str(tmp_path)], check=True)
     (copy / NAMES[0] / "config.json").write_text("{")  # cannot be read
-    last = max((copy / NAMES[1] / "checkpoints").iterdir())
-    last.rename(last.with_name("gone"))  # not complete: the checkpoint before is
-    (copy / NAMES[1] / "metrics.jsonl").write_text("")  # and counts on lines that are gone
+    for name in NAMES[1:3]:
+        last = max((copy / name / "checkpoints").iterdir())
+        last.rename(last.with_name("gone"))  # not complete: the checkpoint before is
+    (copy / NAMES[1] / "metrics.jsonl").write_text("")  # and counts on lines that are gone,
+    (left,) = (copy / NAMES[2] / "checkpoints").glob("*-step-*")
+    (left / "manifest.json").write_text("{")  # or is damaged as well
     assert cli.main(sweep_command(tmp_path)) == 0
     assert results(tmp_path) == results(undisturbed)
     assert sorted(p.name for p in copy.glob("*.broken-*")) == sorted(
-        f"{name}.broken-1" for name in NAMES[:2]
+        f"{name}.broken-1" for name in NAMES[:3]
     )
 
 
@@ -162,6 +165,20 @@ def test_a_folder_with_other_settings_is_refused(undisturbed, tmp_path, capsys, 
     path.write_text(json.dumps(config))
     assert cli.main(sweep_command(tmp_path)) == 2
     assert "--train.batch-size is 3, where 2 is wanted" in capsys.readouterr().err
+
+
+def test_a_run_of_another_version_is_refused_and_left_alone(
+    undisturbed, tmp_path, capsys, sweep_command
+):
+    copy = tmp_path / "runs" / "debug"
+    subprocess.run(["cp", "-r", str(undisturbed / "runs"), str(tmp_path)], check=True)
+    path = copy / NAMES[2] / "config.json"
+    config = json.loads(path.read_text())
+    del config["record"]["snapshot_steps"]
+    path.write_text(json.dumps(config))
+    assert cli.main(sweep_command(tmp_path)) == 2
+    assert "holds a run of another version" in capsys.readouterr().err
+    assert not [*copy.glob("*.broken-*")]
 
 
 def test_a_failed_run_is_tried_again_then_reported(tmp_path, capsys):
