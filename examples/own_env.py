@@ -65,6 +65,10 @@ class Windy(gymnasium.Env[Seen, np.int64]):
         """Hold one phase, as evaluation does, or follow the clock again (None)."""
         self.clock.force(phase)
 
+    def set_frame(self, frame: int) -> None:
+        """Go to a frame, as an environment does that is restarted after an error."""
+        self.clock.set_frame(frame)
+
     def get_state(self) -> dict[str, Any]:
         """Everything that decides what happens next, as plain values."""
         return {

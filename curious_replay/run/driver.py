@@ -106,10 +106,10 @@ class Driver:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from `get_state()`; environments without a state begin a new episode."""
+        """Go on from `get_state()`; environments without a state begin a new episode there."""
         self.random.bit_generator.state = state["random"]
         if state["envs"] is None:
-            self._begin(self.counters.step)
+            self._begin(self.counters.step, self.counters.frame)
             return
         self.envs.set_state(state["envs"])
         self.shown = Shown(**state["shown"])
@@ -128,10 +128,13 @@ class Driver:
             self.policy[name] = tensors[f"policy.{name}"].to(value, copy=True)
         self.generator.set_state(tensors["generator"])
 
-    def _begin(self, number: int) -> None:
-        """Open an episode everywhere."""
+    def _begin(self, number: int, frame: int = 0) -> None:
+        """Open an episode everywhere, in the phase of `frame` where there are phases."""
         num_envs = self.envs.num_envs
         observation, infos = self.envs.reset(seed=seed_of(self.seed, "env", number))
+        if frame and "frame" in infos:  # a reset with a seed goes back to frame 0
+            self.envs.call("set_frame", frame)
+            observation, infos = self.envs.reset()
         nothing = np.zeros(num_envs, bool)
         self.tally = Tally(num_envs, self.facts.logs)
         reward = np.zeros(num_envs)

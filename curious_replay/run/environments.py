@@ -14,6 +14,7 @@ from curious_replay.envs.vector import RestartingVectorEnv
 from curious_replay.run.env_config import EnvConfig, is_own
 from curious_replay.run.own_env import Adapted, make_own
 from curious_replay.run.own_env_checks import check_step
+from curious_replay.run.plain import pack
 from curious_replay.run.spaces import Actions, UnfitEnvironmentError, read_spaces
 
 Array = np.ndarray
@@ -90,12 +91,15 @@ def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
                 "(log_*) must be numbers"
             )
     clock = getattr(env.unwrapped, "clock", None)
+    can_save = env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state")
+    if can_save:
+        _check_state(name, env.env if isinstance(env, Adapted) else env)
     return EnvFacts(
         spaces=read_spaces(env.observation_space, env.action_space),
         actions=Actions.of(env.action_space),
         logs=logs,
-        can_save=env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state"),
-        has_phases=env.has_wrapper_attr("set_phase"),
+        can_save=can_save,
+        has_phases=env.has_wrapper_attr("set_phase") and "phase" in info,
         phases=clock.known if isinstance(clock, PhaseClock) else (),
         schedule=_schedule(name, clock, info),
         fps=float(env.metadata.get("render_fps") or 10),
@@ -111,7 +115,7 @@ def _schedule(name: str, clock: Any, info: dict[str, Any]) -> tuple[tuple[int, s
 
 
 def _try(name: str, env: gymnasium.Env) -> dict[str, Any]:
-    """One reset and one step, as the environment itself is; returns the first info."""
+    """One reset and one step, as the environment itself is; returns what both infos have."""
     observation, info = env.reset(seed=0)
     if not env.observation_space.contains(observation):
         raise UnfitEnvironmentError(
@@ -120,8 +124,17 @@ def _try(name: str, env: gymnasium.Env) -> dict[str, Any]:
         )
     actions = Actions.of(env.action_space)
     action = actions.to_env(actions.random(np.random.default_rng(0), 1))[0]
+    outcome = env.step(action)
     try:
-        check_step(env.step(action), env.observation_space)
+        check_step(outcome, env.observation_space)
     except UnfitEnvironmentError as error:
         raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from None
-    return info
+    return {**outcome[4], **info}
+
+
+def _check_state(name: str, env: gymnasium.Env) -> None:
+    """Refuse a state that could not be written to checkpoints."""
+    try:
+        pack(env.get_wrapper_attr("get_state")(), {}, "get_state()")
+    except TypeError as error:
+        raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from None

@@ -165,10 +165,8 @@ class Trainer:
     def _tell_if_episodes_are_too_short(self) -> None:
         """Once, when windows could have come together twice over."""
         length = self.config.train.batch_length
-        if (
-            self._told_of_short_episodes
-            or self.counters.step < 2 * length * self.config.env.num_envs
-        ):
+        enough = min(2 * length * self.config.env.num_envs, self.config.replay.capacity)
+        if self._told_of_short_episodes or len(self.replay) < enough:
             return
         self._told_of_short_episodes = True
         self.progress.note(

@@ -21,6 +21,8 @@ from curious_replay.run.own_env_checks import check_observation, check_step
 from curious_replay.run.spaces import Actions, Space, UnfitEnvironmentError, parts_of
 
 Array = np.ndarray
+USED = ("phase", "frame", "achievements")
+"""Entries of an info that runs use, beside log_*."""
 
 
 def make_own(name: str, arguments: dict[str, Any]) -> gymnasium.Env:
@@ -65,7 +67,7 @@ class Adapted(gymnasium.Wrapper):
         """Begin an episode."""
         observation, info = self.env.reset(**kwargs)
         check_observation("reset()", observation, self.env.observation_space)
-        return self._see(observation), info
+        return self._see(observation), _told(info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Hold the action for some frames; rewards add up."""
@@ -77,7 +79,12 @@ class Adapted(gymnasium.Wrapper):
             total += float(reward)
             if terminated or truncated:
                 break
-        return self._see(observation), total, bool(terminated), bool(truncated), info
+        return self._see(observation), total, bool(terminated), bool(truncated), _told(info)
+
+    def set_frame(self, frame: int) -> None:
+        """Go to a frame of its schedule; nothing for one that cannot, which begins it anew."""
+        if self.env.has_wrapper_attr("set_frame"):
+            self.env.get_wrapper_attr("set_frame")(frame)
 
     def get_state(self) -> dict[str, Any]:
         """The environment's own state, and how far its time limits are."""
@@ -105,6 +112,11 @@ class Adapted(gymnasium.Wrapper):
             rows = [np.asarray(parts[name], np.float32).reshape(-1) for name in self._vectors]
             seen["vector"] = np.concatenate(rows)
         return seen
+
+
+def _told(info: dict[str, Any]) -> dict[str, Any]:
+    """What runs use of an info: they save it, and other parts may be of any kind."""
+    return {name: info[name] for name in info if name in USED or name.startswith("log_")}
 
 
 def _wrappers(env: gymnasium.Env) -> list[gymnasium.Env]:

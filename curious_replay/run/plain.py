@@ -20,8 +20,8 @@ def pack(value: Any, arrays: dict[str, np.ndarray], path: str = "state") -> Any:
     if type(value) is float:
         return value if math.isfinite(value) else {FLOAT: str(value)}
     if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.hasobject:
-            raise TypeError(f"{path} is an array of objects, which cannot be saved")
+        if value.dtype.kind not in "biufcSU":  # no other can be read back
+            raise TypeError(f"{path} is {value.dtype}, which cannot be saved; numbers can be")
         name = str(len(arrays))
         arrays[name] = np.asarray(value)
         return {SCALAR if isinstance(value, np.generic) else ARRAY: name}

@@ -159,3 +159,56 @@ class BreaksImage(Breaks):
         dtype = float if self.how == "float" and self.steps == 5 else np.uint8
         view = np.zeros((size, size, 3), dtype)
         return {"sight" if self.how == "name" and self.steps == 5 else "view": view}
+
+
+class Talkative(Saves):
+    """Its infos hold what cannot be saved, and a log that only steps have."""
+
+    def step(self, action):
+        info = {"visited": {1, 2}, "when": np.datetime64("2023-07-23"), "log_count": self.count}
+        return (*super().step(action)[:-1], info)
+
+
+class Dated(Saves):
+    def get_state(self):
+        return {**super().get_state(), "when": np.datetime64("2023-07-23")}
+
+
+class Scheduled(Numbers):
+    """Counts frames over episodes, from 0 on after a reset with a seed; has no state."""
+
+    def __init__(self):
+        super().__init__()
+        self.frame = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.frame = self.frame if seed is None else 0
+        return super().reset(seed=seed)[0], self._info()
+
+    def step(self, action):
+        self.frame += 1
+        return (*super().step(action)[:-1], self._info())
+
+    def _info(self):
+        return {"phase": "late" if self.frame > 30 else "early", "frame": self.frame}
+
+
+class Steered(Scheduled):
+    """Can be put to a frame."""
+
+    def set_frame(self, frame):
+        self.frame = frame
+
+
+class Stumbles(Scheduled):
+    """Fails once, at frame 35, and cannot be put to a frame."""
+
+    def __init__(self, until=""):
+        super().__init__()
+        self.until = Path(until)
+
+    def step(self, action):
+        if self.frame == 35 and not self.until.exists():
+            self.until.write_text("now")
+            raise RuntimeError("stumbled")
+        return super().step(action)

@@ -1,13 +1,15 @@
 """Phases by stored step, the share of replay that is new, snapshots, and the cleared buffer."""
 
+import io
 import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 from runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.replay import ReplayBuffer, SavedBuffer
-from curious_replay.run import snapshots
+from curious_replay.run import snapshots, train
 from curious_replay.run.changes import Changes
 from curious_replay.run.checkpoint import Checkpoints
 from curious_replay.run.files import read_lines
@@ -131,7 +133,8 @@ def test_an_empty_buffer_has_a_snapshot_too(tmp_path):
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_the_buffer_is_cleared_when_the_world_changes(number, tmp_path):
-    run(changing(replay={"clear_at_change": number}, train={"log_every": 1}), tmp_path)
+    settings = changing(replay={"clear_at_change": number}, train={"log_every": 1})
+    train(settings, tmp_path, console=Console(file=(said := io.StringIO()), width=200))
     frame = SCHEDULE[number][0]
     steps = {line["frame"]: line["replay/steps"] for line in lines_of(tmp_path)}
     assert steps[frame] > 30
@@ -139,6 +142,7 @@ def test_the_buffer_is_cleared_when_the_world_changes(number, tmp_path):
     shares = {m["frame"]: m.get("replay/share_after_change") for m in lines_of(tmp_path)}
     after = [s for f, s in shares.items() if frame < f <= frame + 40 and s is not None]
     assert set(after) == {1.0}
+    assert "nothing is learned" not in said.getvalue()
     # Not one update is lost or doubled, and none is told about a step that is gone.
     whole = tmp_path / "whole"
     run(changing(), whole)

@@ -93,3 +93,10 @@ def test_what_stays_wrong_ends_the_run_with_the_reason_and_the_way_on(tmp_path, 
 def test_a_log_that_changes_its_shape_is_said(tmp_path):
     with pytest.raises(ValueError, match=r"'log_x'\] is float64 of shape \(3,\).*right would be"):
         run(settings("log"), tmp_path / "run")
+
+
+def test_a_world_that_counts_frames_need_not_know_how_to_go_to_one(tmp_path, caplog):
+    arguments = json.dumps({"until": str(tmp_path / "once")})
+    made = config("own_envs:Stumbles", env={"arguments_json": arguments}, train={"steps": 60})
+    assert run(made, tmp_path / "run").finished
+    assert caplog.text.count("environment 0 failed and is restarted") == 1

@@ -35,7 +35,9 @@ def test_what_comes_back_is_what_was_given():
     assert same(unpack(json.loads(text), arrays), STATE)
 
 
-@pytest.mark.parametrize("value", [object(), {"a": [set()]}, np.array([None]), b"bytes"])
+@pytest.mark.parametrize(
+    "value", [object(), {"a": [set()]}, np.array([None]), b"bytes", np.datetime64("2023")]
+)
 def test_other_things_are_refused_with_their_place(value):
     with pytest.raises(TypeError, match="cannot be saved"):
         pack({"outer": value}, {})

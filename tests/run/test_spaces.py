@@ -7,6 +7,7 @@ from runs import config, lines, run
 
 from curious_replay.run.env_config import OwnConfig
 from curious_replay.run.environments import Adapted, UnfitEnvironmentError, look_at, make_env
+from curious_replay.run.files import read_lines
 from curious_replay.run.spaces import Actions
 
 
@@ -112,6 +113,7 @@ def test_what_cannot_be_used_is_said_plainly(observation, action, message):
         ("own_envs:Lies", "observation that reset.. returns is not in its observation_space"),
         ("own_envs:NoReward", "returned the reward None"),
         ("own_envs:TextLog", "log_name.*must be numbers"),
+        ("own_envs:Dated", r"get_state\(\).when is datetime64.*cannot be saved"),
         ("nowhere-v3", "unknown environment 'nowhere-v3'"),
     ],
 )
@@ -146,3 +148,24 @@ def test_an_environment_without_a_state_begins_a_new_episode(tmp_path):
     settings = config("CartPole-v1", train={"steps": 60})
     run(config("CartPole-v1", train={"steps": 30}), tmp_path)
     assert run(settings, tmp_path, resume=True).finished
+
+
+def test_what_runs_do_not_use_of_an_info_may_be_anything(tmp_path):
+    """Every step is saved, and every checkpoint can be read."""
+    settings = config("own_envs:Talkative", train={"steps": 40, "save_every": 1})
+    assert run(settings, tmp_path).finished
+    longer = config("own_envs:Talkative", train={"steps": 60, "save_every": 1})
+    assert run(longer, tmp_path, resume=True).finished
+
+
+def test_a_log_that_only_steps_have_is_stored(tmp_path):
+    assert [*look_at("own_envs:Talkative", OwnConfig()).logs] == ["log_count"]
+    run(config("own_envs:Talkative", train={"steps": 40}), tmp_path)
+    assert read_lines(tmp_path / "episodes.jsonl")[0]["log/count"] == sum(range(10))
+
+
+@pytest.mark.parametrize(("kind", "phase"), [("Steered", "late"), ("Scheduled", "early")])
+def test_a_world_without_a_state_goes_on_at_its_frame_if_it_can(kind, phase, tmp_path):
+    run(config(f"own_envs:{kind}", train={"steps": 40}), tmp_path)
+    run(config(f"own_envs:{kind}", train={"steps": 55}), tmp_path, resume=True)
+    assert read_lines(tmp_path / "episodes.jsonl")[-1]["phase"] == phase
