@@ -19,7 +19,7 @@ class ExperimentsCommand:
     scale: Scale = "mini"
     """Size of the runs."""
     seeds: int | None = None
-    """Runs of each task and method; by default as many as in the paper."""
+    """Runs of each task and method; by default about as many as in the paper."""
 
 
 def main(arguments: Sequence[str], console: Console) -> int:

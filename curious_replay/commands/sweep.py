@@ -32,7 +32,7 @@ class SweepCommand:
     scale: Scale = "mini"
     """paper (needs graphics cards), mini (minutes a run on a CPU core) or debug (seconds)."""
     seeds: int | None = None
-    """Runs of each task and method; by default as many as in the paper, 1 at debug scale."""
+    """Runs of each task and method; by default about as many as in the paper, 1 at debug scale."""
     first_seed: int = 0
     """Seed of the first of them: to add runs to those that were made elsewhere."""
     only: tuple[str, ...] = ()

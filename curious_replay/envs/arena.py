@@ -3,7 +3,8 @@
 A text map of 1.4 m cells becomes a square arena of grass with black walls, and behind its far wall
 a corridor where balls wait unseen until their phase. Agent and balls are the same body: a sphere
 that rolls about one horizontal axis and carries a steerable mast. All lengths are metres, masses
-kilograms, times seconds; every number is a field of `ArenaConfig`.
+kilograms, times seconds. Numbers of the spheres are constants (`AGENT`, `MAGENTA`, `YELLOW`), most
+others fields of `ArenaConfig`.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
 An experiment is a grid of runs. Runs are named by what they are (environment, agent, replay,
 changed settings, seed) and not by the experiment, so that experiments share them: the baseline of
-ten tables is trained once.
+five tables is trained once.
 """
 
 import math

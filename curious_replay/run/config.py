@@ -100,7 +100,7 @@ class EvalConfig:
     episodes: int = 1
     """Episodes of one evaluation."""
     max_steps: Whole = 1000
-    """Steps after which an episode is cut, for worlds without end."""
+    """Steps after which an episode is cut, in every world."""
     video: bool = True
     """Film the first episode."""
 
