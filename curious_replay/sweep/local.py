@@ -11,9 +11,11 @@ import sys
 import threading
 import time
 from collections import deque
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
+from curious_replay.run.stop import repeats_ignored
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import STOP_SECONDS, Ended, run_task
 
@@ -77,13 +79,23 @@ class LocalLauncher:
             task = self._waiting.popleft()
             card = self._cards.popleft() if self._cards else None
             process = self._context.Process(target=_work, args=(task, card), name=task.name)
-            process.start()
+            _start(process)
             self._processes[task.name] = process, card
+
+
+def _start(process: ForkServerProcess) -> None:
+    """Start it, by a server that does not hear SIGTERM: without it nobody knows who still saves."""
+    resource_tracker.ensure_running()  # or else it would be started below, and end the holding back
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _work(task: Task, card: int | None) -> None:
     """What the process of a task does."""
-    # The server that forks it may have been started by one who held these back.
+    # The server that forks it was started by one who held these back.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     if card is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = str(card)
@@ -93,7 +105,8 @@ def _work(task: Task, card: int | None) -> None:
     with task.log.open("ab") as log:  # whatever libraries print
         os.dup2(log.fileno(), sys.stdout.fileno())
         os.dup2(log.fileno(), sys.stderr.fileno())
-    sys.exit(run_task(task))
+    with repeats_ignored():
+        sys.exit(run_task(task))
 
 
 def _stop_with_parent() -> None:

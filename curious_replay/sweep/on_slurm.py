@@ -11,6 +11,7 @@ from typing import Any
 from submitit import AutoExecutor, Job, JobEnvironment
 from submitit.helpers import DelayedSubmission
 
+from curious_replay.run.stop import repeats_ignored
 from curious_replay.sweep.launchers import SlurmOptions
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import Ended, run_task, told
@@ -33,13 +34,14 @@ class _Resumable:
             nonlocal heard
             if signal.getsignal(signal.SIGTERM) is nobody:
                 requeue(number, frame)  # no run has begun to listen: there is nothing to save
-            elif not heard:
+            else:
                 heard = True
                 signal.raise_signal(signal.SIGTERM)
 
         signal.signal(number, save_first)
         try:
-            code = run_task(task)
+            with repeats_ignored():
+                code = run_task(task)
         finally:
             signal.signal(number, requeue)
         if heard and code >= 128:  # it was saved and is not complete
