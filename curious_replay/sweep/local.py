@@ -10,7 +10,8 @@ import signal
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
@@ -29,14 +30,13 @@ PRELOADED = [
 class LocalLauncher:
     """Carries out tasks side by side, in the order in which they come."""
 
-    def __init__(self, at_once: int, cards: int = 0) -> None:
-        """`cards`: graphics cards to spread the tasks over; 0: there are none."""
+    def __init__(self, at_once: int, cards: Sequence[str] = ()) -> None:
+        """`cards`: names of the graphics cards to spread the tasks over, as CUDA knows them."""
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(PRELOADED)
-        self._at_once = at_once
-        self._cards = deque(range(cards))
+        self._at_once, self._cards = at_once, cards
         self._waiting: deque[Task] = deque()
-        self._processes: dict[str, tuple[ForkServerProcess, int | None]] = {}
+        self._processes: dict[str, tuple[ForkServerProcess, str | None]] = {}
 
     def submit(self, tasks: list[Task]) -> None:
         """See `Launcher`."""
@@ -50,13 +50,11 @@ class LocalLauncher:
     def ended(self) -> list[Ended]:
         """See `Launcher`."""
         found = []
-        for name, (process, card) in list(self._processes.items()):
+        for name, (process, _) in list(self._processes.items()):
             code = process.exitcode
             if code is None:
                 continue
             del self._processes[name]
-            if card is not None:
-                self._cards.append(card)
             killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
             found.append(Ended(name, code, killed))
         self._fill()
@@ -77,7 +75,8 @@ class LocalLauncher:
     def _fill(self) -> None:
         while self._waiting and len(self._processes) < self._at_once:
             task = self._waiting.popleft()
-            card = self._cards.popleft() if self._cards else None
+            tasks_of = Counter(card for _, card in self._processes.values())
+            card = min(self._cards, key=lambda card: tasks_of[card], default=None)
             process = self._context.Process(target=_work, args=(task, card), name=task.name)
             _start(process)
             self._processes[task.name] = process, card
@@ -93,12 +92,12 @@ def _start(process: ForkServerProcess) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _work(task: Task, card: int | None) -> None:
+def _work(task: Task, card: str | None) -> None:
     """What the process of a task does."""
     # The server that forks it was started by one who held these back.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     if card is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(card)
+        os.environ["CUDA_VISIBLE_DEVICES"] = card
     os.setsid()  # Ctrl-C reaches the sweep alone, which then stops its tasks
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     task.folder.parent.mkdir(parents=True, exist_ok=True)
