@@ -21,6 +21,9 @@ from gymnasium.vector.utils import CloudpickleWrapper, write_to_shared_memory
 
 MakeEnv = Callable[[], gymnasium.Env]
 
+FOR_THE_MAIN_PROCESS = {signal.SIGTERM, signal.SIGUSR2}
+"""What schedulers send to all processes of a job; SIGUSR2 is how submitit says it is time."""
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -54,9 +57,9 @@ class Worker:
                   self._memory),
             daemon=True,
         )  # fmt: skip
-        # A scheduler's SIGTERM reaches all processes; only the main one decides what follows. So it
-        # is held back from the worker until that can ignore it, and from the server that forks it.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        # A scheduler's signals reach all processes; only the main one decides what follows. So they
+        # are held back from the worker until it can ignore them, and from the server that forks it.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_MAIN_PROCESS)
         try:
             self.process.start()
         finally:
@@ -162,8 +165,9 @@ def _run(
     # Ctrl-C reaches all processes of a terminal; only the main one decides what follows.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A handler, for what is ignored would be ignored by programs that an environment starts, too.
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    for number in FOR_THE_MAIN_PROCESS:
+        signal.signal(number, lambda number, frame: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FOR_THE_MAIN_PROCESS)
     parent_pipe.close()
     try:
         env = make_env()

@@ -3,8 +3,10 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Stop:
@@ -12,6 +14,9 @@ class Stop:
 
     Use as a context manager. Outside of the main thread Python has no signals to listen to.
     """
+
+    patient: ClassVar[bool] = False
+    """Whether a second one does nothing instead; see `repeats_ignored`."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
@@ -32,7 +37,22 @@ class Stop:
         self._before.clear()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.signal is not None:
+        if self.signal is None:
+            self.signal = signal.Signals(number)
+        elif not self.patient:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        self.signal = signal.Signals(number)
+
+
+@contextmanager
+def repeats_ignored() -> Iterator[None]:
+    """Only the first signal counts in here: for the runs of a sweep, which may hear it twice.
+
+    Whoever signals all processes also reaches the sweep, which then stops its runs. It ends those
+    that do not stop in time.
+    """
+    before, Stop.patient = Stop.patient, True
+    try:
+        yield
+    finally:
+        Stop.patient = before

@@ -66,7 +66,7 @@ def launcher(
         from curious_replay.sweep.local import LocalLauncher  # noqa: PLC0415
 
         cards = _cards()
-        fit = cards or max(len(os.sched_getaffinity(0)) // threads, 1)
+        fit = len(cards) or max(len(os.sched_getaffinity(0)) // threads, 1)
         here = LocalLauncher(at_once or fit, cards)
         try:
             yield here
@@ -79,8 +79,11 @@ def _need(package: str, extra: str) -> None:
         raise ValueError(f"this launcher needs a package: pip install 'curious-replay[{extra}]'")
 
 
-def _cards() -> int:
-    """Graphics cards that PyTorch can use here."""
+def _cards() -> list[str]:
+    """Names of the graphics cards that PyTorch can use here."""
     import torch  # noqa: PLC0415
 
-    return torch.cuda.device_count()
+    count = torch.cuda.device_count()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible else map(str, range(count))
+    return [name.strip() for name in names][:count]  # CUDA does not read on after a wrong name

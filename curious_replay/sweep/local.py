@@ -10,10 +10,13 @@ import signal
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
+from curious_replay.run.stop import repeats_ignored
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import STOP_SECONDS, Ended, run_task
 
@@ -27,14 +30,13 @@ PRELOADED = [
 class LocalLauncher:
     """Carries out tasks side by side, in the order in which they come."""
 
-    def __init__(self, at_once: int, cards: int = 0) -> None:
-        """`cards`: graphics cards to spread the tasks over; 0: there are none."""
+    def __init__(self, at_once: int, cards: Sequence[str] = ()) -> None:
+        """`cards`: names of the graphics cards to spread the tasks over, as CUDA knows them."""
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(PRELOADED)
-        self._at_once = at_once
-        self._cards = deque(range(cards))
+        self._at_once, self._cards = at_once, cards
         self._waiting: deque[Task] = deque()
-        self._processes: dict[str, tuple[ForkServerProcess, int | None]] = {}
+        self._processes: dict[str, tuple[ForkServerProcess, str | None]] = {}
 
     def submit(self, tasks: list[Task]) -> None:
         """See `Launcher`."""
@@ -48,13 +50,11 @@ class LocalLauncher:
     def ended(self) -> list[Ended]:
         """See `Launcher`."""
         found = []
-        for name, (process, card) in list(self._processes.items()):
+        for name, (process, _) in list(self._processes.items()):
             code = process.exitcode
             if code is None:
                 continue
             del self._processes[name]
-            if card is not None:
-                self._cards.append(card)
             killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
             found.append(Ended(name, code, killed))
         self._fill()
@@ -75,25 +75,37 @@ class LocalLauncher:
     def _fill(self) -> None:
         while self._waiting and len(self._processes) < self._at_once:
             task = self._waiting.popleft()
-            card = self._cards.popleft() if self._cards else None
+            tasks_of = Counter(card for _, card in self._processes.values())
+            card = min(self._cards, key=lambda card: tasks_of[card], default=None)
             process = self._context.Process(target=_work, args=(task, card), name=task.name)
-            process.start()
+            _start(process)
             self._processes[task.name] = process, card
 
 
-def _work(task: Task, card: int | None) -> None:
+def _start(process: ForkServerProcess) -> None:
+    """Start it, by a server that does not hear SIGTERM: without it nobody knows who still saves."""
+    resource_tracker.ensure_running()  # or else it would be started below, and end the holding back
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _work(task: Task, card: str | None) -> None:
     """What the process of a task does."""
-    # The server that forks it may have been started by one who held these back.
+    # The server that forks it was started by one who held these back.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     if card is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(card)
+        os.environ["CUDA_VISIBLE_DEVICES"] = card
     os.setsid()  # Ctrl-C reaches the sweep alone, which then stops its tasks
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     task.folder.parent.mkdir(parents=True, exist_ok=True)
     with task.log.open("ab") as log:  # whatever libraries print
         os.dup2(log.fileno(), sys.stdout.fileno())
         os.dup2(log.fileno(), sys.stderr.fileno())
-    sys.exit(run_task(task))
+    with repeats_ignored():
+        sys.exit(run_task(task))
 
 
 def _stop_with_parent() -> None:

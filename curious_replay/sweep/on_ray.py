@@ -10,6 +10,7 @@ import socket
 import ray
 from ray.exceptions import RayError
 
+from curious_replay.run.stop import repeats_ignored
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import STOP_SECONDS, Ended, run_task, told
 
@@ -36,7 +37,7 @@ class RayLauncher:
         # A worker serves one task only: each begins with a process as fresh as on one machine.
         self._run = ray.remote(
             num_cpus=self._threads, num_gpus=self._gpus, max_retries=LOST, max_calls=1
-        )(run_task)
+        )(_work)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -91,6 +92,12 @@ class RayLauncher:
             if self._address != "auto":
                 raise
             _start_here()
+
+
+def _work(task: Task) -> int:
+    """What a worker does."""
+    with repeats_ignored():
+        return run_task(task)
 
 
 def _start_here() -> None:

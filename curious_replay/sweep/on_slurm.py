@@ -4,21 +4,49 @@ The jobs of a sweep are one array. A job that reaches its time limit, or has to 
 is queued again.
 """
 
+import signal
+from types import FrameType
 from typing import Any
 
-from submitit import AutoExecutor, Job
+from submitit import AutoExecutor, Job, JobEnvironment
 from submitit.helpers import DelayedSubmission
 
+from curious_replay.run.stop import repeats_ignored
 from curious_replay.sweep.launchers import SlurmOptions
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import Ended, run_task, told
 
+TIME_LIMITS = 1000
+"""How many a job may pass; there is a bound for those too short for a run to get anywhere."""
+
 
 class _Resumable:
-    """`run_task`, which submitit may interrupt and queue again."""
+    """`run_task`, which saves when submitit is told that the time is up, and is queued again."""
 
     def __call__(self, task: Task) -> int:
-        return run_task(task)
+        number = signal.Signals[f"SIG{JobEnvironment.USR_SIG}"]
+        # Submitit's handler, which queues the job again and exits, wherever the run may be.
+        requeue: Any = signal.getsignal(number)
+        nobody = signal.getsignal(signal.SIGTERM)
+        heard = False
+
+        def save_first(number: int, frame: FrameType | None) -> None:
+            nonlocal heard
+            if signal.getsignal(signal.SIGTERM) is nobody:
+                requeue(number, frame)  # no run has begun to listen: there is nothing to save
+            else:
+                heard = True
+                signal.raise_signal(signal.SIGTERM)
+
+        signal.signal(number, save_first)
+        try:
+            with repeats_ignored():
+                code = run_task(task)
+        finally:
+            signal.signal(number, requeue)
+        if heard and code >= 128:  # it was saved and is not complete
+            requeue(number, None)
+        return code
 
     def checkpoint(self, task: Task) -> DelayedSubmission:
         """What to queue instead of a job whose time is over: the same, which resumes."""
@@ -64,7 +92,11 @@ class SlurmLauncher:
             job.cancel(check=False)  # one that has just ended is no error
 
     def _executor(self, task: Task) -> AutoExecutor:
-        executor = AutoExecutor(folder=task.folder.parent / "slurm", cluster="slurm")
+        executor = AutoExecutor(
+            folder=task.folder.parent / "slurm",
+            cluster="slurm",
+            slurm_max_num_timeout=TIME_LIMITS,
+        )
         options: dict[str, Any] = {
             "name": "curious-sweep",
             "timeout_min": self._options.minutes,

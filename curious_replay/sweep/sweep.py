@@ -28,6 +28,8 @@ class Entry:
     """How often it has failed."""
     reason: str = ""
     """Why it failed last."""
+    steps: int = 0
+    """How far it had come when it was last stopped by a signal."""
 
 
 @dataclass
@@ -56,7 +58,7 @@ class Sweep:
         show: Callable[[], None] = lambda: None,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Run what is not complete, each task at most 1 + `retries` times.
+        """Run what is not complete, each task until it has failed 1 + `retries` times.
 
         `show` is called now and then; as soon as `stop` says so, all save and stop.
         """
@@ -90,8 +92,18 @@ class Sweep:
                 return None
         except ValueError as error:  # it cannot be read just now
             entry.reason = str(error)
-        entry.attempts += 1
+        entry.attempts += not self._made_room(entry, ended)
         return entry
+
+    def _made_room(self, entry: Entry, ended: Ended) -> bool:
+        """Whether it saved and stopped for somebody else's sake, which is no failure."""
+        if ended.code < 128:
+            return False
+        # Bounded: who is stopped again and again at the same step is stopped because of itself,
+        # and a run has only so many steps.
+        steps = entry.task.steps_done
+        further, entry.steps = steps > entry.steps, steps
+        return further
 
 
 def last_line(task: Task) -> str:

@@ -1,11 +1,16 @@
 """How tasks on this machine end when a sweep does, without tasks."""
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
+import torch
 
 from curious_replay.commands.sweep import SweepCommand
 from curious_replay.sweep import local
 from curious_replay.sweep.launchers import RayOptions, SlurmOptions, launcher
 from curious_replay.sweep.local import LocalLauncher
+from curious_replay.sweep.task import Task
 
 
 class Process:
@@ -51,3 +56,43 @@ def test_tasks_end_with_a_sweep_that_fails():
         here._processes["task"] = process, None
         raise BrokenPipeError
     assert process.exitcode == 143
+
+
+@pytest.mark.parametrize(
+    ("visible", "found", "shares"),
+    [
+        (None, 2, {"0": 3, "1": 3}),
+        ("2,3", 2, {"2": 3, "3": 3}),
+        ("GPU-a, GPU-b,GPU-c,GPU-d", 4, {"GPU-a": 2, "GPU-b": 2, "GPU-c": 1, "GPU-d": 1}),
+        ("5,-1,6", 1, {"5": 6}),  # what follows a wrong name does not count
+        ("", 0, {None: 6}),
+        (None, 0, {None: 6}),
+    ],
+)
+def test_runs_share_the_cards_that_are_visible(visible, found, shares, monkeypatch):
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: found)
+    monkeypatch.setattr(local, "_start", lambda process: None)
+    with launcher("local", 6, 1, RayOptions(), SlurmOptions()) as here:
+        here.submit([Task(str(number), {}, Path("unused")) for number in range(8)])
+        assert Counter(card for _, card in here._processes.values()) == shares
+        for name, (_, card) in here._processes.items():
+            here._processes[name] = Process(hears=True), card
+        here._processes["1"][0].exitcode = 0
+        freed = here._processes["1"][1]
+        here.ended()
+        assert here._processes["6"][1] == freed  # the next run is where one has ended
+        here._processes["6"] = Process(hears=True), freed
+
+
+def test_there_are_as_many_runs_at_once_as_cards(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,4")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(local, "_start", lambda process: None)
+    with launcher("local", 0, 1, RayOptions(), SlurmOptions()) as here:
+        here.submit([Task(str(number), {}, Path("unused")) for number in range(5)])
+        assert sorted(card for _, card in here._processes.values()) == ["2", "3", "4"]
+        here._processes.clear()
