@@ -94,12 +94,13 @@ def _start(command: list[str], complaints: IO[bytes]) -> subprocess.Popen[bytes]
 
 @contextmanager
 def _deaf_to_stops() -> Iterator[None]:
-    """Let processes that begin here not hear Ctrl-C and SIGTERM.
+    """Let processes that begin here not hear Ctrl-C, nor the signals of schedulers.
 
-    Schedulers and terminals send them to all processes of a run. They are for the run itself, which
+    Terminals and schedulers send them to all processes of a run. They are for the run itself, which
     will want to finish this film.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    stops = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR2}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:
         yield
     finally:

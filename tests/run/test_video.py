@@ -190,7 +190,7 @@ def test_an_encoder_that_gives_up_says_why_and_leaves_no_file(tmp_path, monkeypa
     assert [p.name for p in tmp_path.iterdir()] == ["ffmpeg"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
 def test_a_stop_of_all_processes_does_not_reach_the_encoder(number, tmp_path, monkeypatch):
     whole = write_film(film(), tmp_path / "whole", 10)
     encoders, start = [], encode._start
