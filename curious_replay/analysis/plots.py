@@ -1,6 +1,7 @@
 """The figures of the paper, from arrays: curves, bars, spectrum, trajectories, the buffer."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import matplotlib as mpl
 import numpy as np
@@ -85,7 +86,7 @@ def bars(
                 axes.scatter(place + shift, np.sort(kept), s=18, color=INK, alpha=0.6, zorder=3)
                 top = max(top, float(kept.max()), found.mean + spread)
             missed = f"{total - found.n} of {total}\nnot reached" if found.n < total else ""
-            labels.append(f"{method}\n{missed}".strip())
+            labels.append(f"{fill(method, 16, break_long_words=False)}\n{missed}".strip())
         top = _brackets(axes, list(groups), comparisons, top or 1.0)
         axes.set_ylim(min(0, axes.get_ylim()[0]), top * 1.08)
         axes.set_xticks(range(len(groups)), labels)

@@ -45,6 +45,11 @@ def test_bars_tell_how_many_runs_did_not_get_there():
     assert [text for text in labels if text.startswith("p ")] == ["p < 0.001"]
 
 
+def test_long_names_under_bars_are_broken_between_words():
+    chart = plots.bars({"Plan2Explore adversarial": [1.0], "Plan2Explore CR": [2]}, ylabel="x")
+    assert {"Plan2Explore\nadversarial", "Plan2Explore CR"} <= set(texts(chart))
+
+
 def test_spectrum_has_a_bar_for_each_achievement_and_method():
     chart = plots.spectrum({"curious": np.ones((3, 22)), "uniform": np.zeros((2, 22))})
     heights = [bar.get_height() for bar in chart.figure.axes[0].patches[1:]]
