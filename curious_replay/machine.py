@@ -58,15 +58,14 @@ def _own_groups(root: Path, version: _Groups) -> Iterator[Path]:
 
 
 def _left_by_group(group: Path, version: _Groups) -> Iterator[int]:
-    """Nothing if it has no limit."""
+    """Nothing if it has no limit, or none that can be read."""
     try:
-        limit = (group / version.limit).read_text().strip()
+        limit = int((group / version.limit).read_text())  # "max": none
         facts = dict(line.split() for line in _lines(group / "memory.stat"))
         used = int((group / version.used).read_text()) - int(facts[version.cached])
-    except (OSError, KeyError):
+    except (OSError, KeyError, ValueError):
         return
-    if limit != "max":
-        yield int(limit) - used
+    yield limit - used
 
 
 def _lines(path: Path) -> list[str]:

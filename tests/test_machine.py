@@ -34,6 +34,8 @@ def test_the_limit_of_a_container_counts(root):
     assert free_memory(root) == 3_000_000
     limit(group, "max", 3_000_000, 1_000_000)
     assert free_memory(root) == FREE
+    limit(group, 5_000_000, "many", 1_000_000)
+    assert free_memory(root) == FREE
     (group / "memory.stat").unlink()
     assert free_memory(root) == FREE
 

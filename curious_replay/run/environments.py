@@ -115,7 +115,7 @@ def _schedule(name: str, clock: Any, info: dict[str, Any]) -> tuple[tuple[int, s
 
 
 def _try(name: str, env: gymnasium.Env) -> dict[str, Any]:
-    """One reset and one step, as the environment itself is; returns what both infos have."""
+    """One reset and one step, as the environment itself is; returns all that the two infos hold."""
     observation, info = env.reset(seed=0)
     if not env.observation_space.contains(observation):
         raise UnfitEnvironmentError(
