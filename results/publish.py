@@ -1,9 +1,9 @@
 """Results that are kept with the code, and the pages made from them.
 
     python results/publish.py out/object-interaction-mini          take over what a sweep left there
-    python results/publish.py out/object-interaction-mini --add    add its seeds to what is here,
-                                                                   also for other experiments that
-                                                                   share runs with it
+    python results/publish.py out/object-interaction-mini --add    add its seeds to what is here;
+                                                                   runs that another experiment
+                                                                   shares with it count too
     python results/publish.py                                      write all pages anew
     python results/publish.py --check                              only say what is out of date
 
