@@ -9,7 +9,7 @@ from torch import Tensor
 
 from curious_replay.agents.blocks.actor import Actor, OneHotPolicy
 from curious_replay.agents.blocks.dense import DREAMER_V3, mlp
-from curious_replay.agents.blocks.heads import TwoHot, binary_loss, squared_error
+from curious_replay.agents.blocks.heads import TwoHotHead, binary_loss, squared_error
 from curious_replay.agents.blocks.latents import Categorical
 from curious_replay.agents.blocks.lookup import Features
 from curious_replay.agents.blocks.maths import exact
@@ -132,7 +132,7 @@ class V3Model(WorldModel):
             learned_start=True,
         )
         shape = (features, size.layers, size.units)
-        self.reward_head = mlp(*shape, config.bins, style, zero=True)
+        self.reward_head = TwoHotHead(*shape, config.bins, style)
         self.continue_head = mlp(*shape, 1, style)
 
     def likelihood_losses(self, replayed: Replayed, belief: Belief) -> dict[str, Tensor]:
@@ -143,7 +143,7 @@ class V3Model(WorldModel):
             losses["image"] = squared_error(self.picture(features), replayed.image, axes=3)
         if replayed.vector is not None and self.vector_decoder is not None:
             losses["vector"] = squared_error(self.vector_decoder(features), replayed.vector, axes=1)
-        losses["reward"] = TwoHot(self.reward_head(features)).loss(replayed.reward)
+        losses["reward"] = self.reward_head(features).loss(replayed.reward)
         losses["continue"] = binary_loss(self.continue_head(features)[..., 0], replayed.goes_on)
         return losses
 
@@ -162,7 +162,8 @@ class V3Model(WorldModel):
 
     def reward(self, features: Features) -> Tensor:
         """Predicted reward [...] on arriving at features [..., F]."""
-        return TwoHot(self.reward_head(features)).mean
+        mean: Tensor = self.reward_head(features).mean
+        return mean
 
     def goes_on(self, features: Features) -> Tensor:
         """1 where the episode is predicted to go on, else 0: [..., F] -> [...]."""
@@ -182,7 +183,7 @@ class ActorCritic(Behaviour):
         self.actor = Actor(
             *shape, spaces.actions, style, discrete=spaces.discrete, unimix=config.unimix
         )
-        self.critic = mlp(*shape, config.bins, style, zero=True)
+        self.critic = TwoHotHead(*shape, config.bins, style)
         self.slow_critic = SlowCopy(self.critic, config.slow_fraction)
         self.return_scale = ReturnScale(config.return_decay)
 
@@ -206,7 +207,7 @@ class ActorCritic(Behaviour):
         with torch.set_grad_enabled(not self.actor.discrete):
             rewards = reward(imagined)
             goes_on = torch.cat([goes_on.unsqueeze(0), model.goes_on(imagined.features[1:])])
-        critic = TwoHot(self.critic(imagined.features))
+        critic = self.critic(imagined.features)
         values = critic.mean
         returns = lambda_returns(
             rewards, self.discount * goes_on[1:], values, self.config.return_lambda
@@ -227,9 +228,8 @@ class ActorCritic(Behaviour):
         check_finite("actor", {"gradient": actor_norm})
 
         with torch.no_grad():
-            slow = TwoHot(self.slow_critic(imagined.features[:-1])).mean
-        critic = TwoHot(critic.logits[:-1])
-        critic_loss = (weights * (critic.loss(returns.detach()) + critic.loss(slow))).mean()
+            slow = self.slow_critic(imagined.features[:-1]).mean
+        critic_loss = (weights * critic[:-1].loss(returns.detach(), slow)).mean()
         critic_norm = self.critic_adam.step(critic_loss)
         check_finite("critic", {"gradient": critic_norm})
         self.slow_critic.follow(self.critic)

@@ -6,7 +6,6 @@ import torch
 from lessons import GOES_ON, start_of
 from small_v3 import make
 
-from curious_replay.agents.blocks.heads import TwoHot
 from curious_replay.agents.blocks.lookup import as_tensor
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.dreamer import Imagined
@@ -125,7 +124,7 @@ def learn_without_change(agent):
     with torch.no_grad():
         rewards = model.reward(imagined.features[1:])
         goes_on = torch.cat([GOES_ON.unsqueeze(0), model.goes_on(imagined.features[1:])])
-        values = TwoHot(behaviour.critic(imagined.features)).mean
+        values = behaviour.critic(imagined.features).mean
     steps = len(rewards)
     discount, mixing = behaviour.discount, agent.config.return_lambda
     returns = torch.zeros_like(rewards)
@@ -188,9 +187,9 @@ def test_loss_of_the_critic():
     agent.behaviour.actor_adam.step = lambda loss, keep_graph: torch.zeros(())
     agent.behaviour.critic_adam.step = lambda loss: caught.append(loss.item()) or torch.zeros(())
     expected = learn_without_change(agent)
-    slow = TwoHot(agent.behaviour.slow_critic(expected["features"])).mean
+    slow = agent.behaviour.slow_critic(expected["features"]).mean
     learn(agent)
-    critic = TwoHot(agent.behaviour.critic(expected["features"]))
+    critic = agent.behaviour.critic(expected["features"])
     drawn_to = critic.loss(expected["returns"]) + critic.loss(slow)
     loss = (expected["weights"] * drawn_to).mean().item()
     assert caught == [pytest.approx(loss, rel=1e-5)]

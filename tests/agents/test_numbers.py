@@ -94,22 +94,22 @@ def test_two_hot_of_2023(x, expected, decoded):
     for index, weight in expected.items():
         wanted[index] = weight
     near(vector, wanted)
-    near(TwoHot(vector.clamp(min=1e-30).log()).mean, decoded, rtol=2e-5, atol=1e-5)
+    near(TwoHot(vector.clamp(min=1e-30).log(), 255).mean, decoded, rtol=2e-5, atol=1e-5)
 
 
 def test_two_hot_takes_the_mean_in_symlog_space():
     both = torch.full((255,), -torch.inf)
     # 100 lies between bins: a grid on which it is one is scaled here.
-    lower, weight = two_hot(symlog(torch.tensor(100.0)), TwoHot(both).bins)
+    lower, weight = two_hot(symlog(torch.tensor(100.0)), TwoHot(both, 255).bins)
     both[127] = math.log(0.5)
     both[lower] = torch.log(0.5 * (1 - weight))
     both[lower + 1] = torch.log(0.5 * weight)
-    near(TwoHot(both).mean, 9.0498756, rtol=1e-5)
+    near(TwoHot(both, 255).mean, 9.0498756, rtol=1e-5)
 
 
 def test_two_hot_loss_and_its_gradient():
     logits = torch.zeros(255, requires_grad=True)
-    loss = TwoHot(logits).loss(torch.tensor(1.0))
+    loss = TwoHot(logits, 255).loss(torch.tensor(1.0))
     near(loss.item(), 5.5412635)
     loss.backward()
     wanted = torch.full((255,), 0.0039216)
@@ -117,7 +117,7 @@ def test_two_hot_loss_and_its_gradient():
     near(logits.grad, wanted, atol=3e-6)
     logits = torch.zeros(255)
     logits[131], logits[132] = 3.0, 2.0
-    near(TwoHot(logits).loss(torch.tensor(1.0)), 3.0379677, rtol=1e-6)
+    near(TwoHot(logits, 255).loss(torch.tensor(1.0)), 3.0379677, rtol=1e-6)
 
 
 def test_unimix():

@@ -1,40 +1,66 @@
 """What a network's outputs say about a number, and how far that is from the truth."""
 
 import math
-from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from curious_replay.agents.blocks.dense import Style, mlp
+from curious_replay.agents.blocks.lookup import Features, as_tensor
 from curious_replay.agents.blocks.maths import exact, symexp, symlog
 
 LARGEST = 20.0  # of the bins, in symlog space
+REGISTER = 8  # numbers that processors multiply at once
 
 
 class TwoHot:
-    """A distribution over bins that are even in symlog space, from -20 to 20 (DreamerV3, 2023)."""
+    """A distribution over bins that are even in symlog space, from -20 to 20 (DreamerV3, 2023).
 
-    def __init__(self, logits: Tensor) -> None:
-        self.logits = exact(logits)  # [..., bins]
-        self.bins = torch.linspace(-LARGEST, LARGEST, logits.shape[-1]).to(self.logits)
+    logits [..., bins or more]: what is more belongs to no bin, and must be minus infinity
+    """
 
-    @cached_property
-    def _log_probabilities(self) -> Tensor:
-        return F.log_softmax(self.logits, -1)
+    def __init__(self, logits: Tensor, bins: int) -> None:
+        self.logits = exact(logits)
+        self.bins = torch.linspace(-LARGEST, LARGEST, bins).to(self.logits)
+
+    def __getitem__(self, part: slice) -> "TwoHot":
+        return TwoHot(self.logits[part], len(self.bins))
 
     @property
     def mean(self) -> Tensor:
         """Expectation [...], taken in symlog space."""
+        bins = F.pad(self.bins, (0, self.logits.shape[-1] - len(self.bins)))
         # Not a product of matrices: autocast would make that one in half precision.
-        return symexp((F.softmax(self.logits, -1) * self.bins).sum(-1))
+        return symexp((F.softmax(self.logits, -1) * bins).sum(-1))
 
-    def loss(self, target: Tensor) -> Tensor:
-        """Cross-entropy [...] in nats with the two bins on either side of `target` [...]."""
-        lower, weight = two_hot(symlog(target), self.bins)
-        upper = (lower + 1).clamp(max=len(self.bins) - 1)
-        pair = self._log_probabilities.gather(-1, torch.stack([lower, upper], -1))
-        return -torch.lerp(pair[..., 0], pair[..., 1], weight)
+    def loss(self, *targets: Tensor) -> Tensor:
+        """Cross-entropy [...] in nats with the two bins around each of `targets` [...], summed."""
+        lower, weight = two_hot(symlog(torch.stack(targets, -1)), self.bins)
+        pairs = F.log_softmax(self.logits, -1).gather(-1, torch.cat([lower, lower + 1], -1))
+        below, above = pairs.chunk(2, -1)
+        return -torch.lerp(below, above, weight).sum(-1)
+
+
+class TwoHotHead(nn.Sequential):
+    """Hidden layers, then logits of a `TwoHot` that is about 0 at first."""
+
+    def __init__(self, inputs: int, layers: int, units: int, bins: int, style: Style) -> None:
+        super().__init__(*mlp(inputs, layers, units, bins, style, zero=True))
+        self.bins = bins
+
+    def forward(self, x: Features) -> TwoHot:
+        """What is predicted from features [..., inputs]."""
+        *hidden, output = self
+        assert isinstance(output, nn.Linear)
+        for layer in hidden:
+            x = layer(x)
+        # The 255 bins of the paper fill no whole number of registers, which makes a product with
+        # their weights take twice the time of one with 256.
+        more = -self.bins % REGISTER
+        weight = F.pad(output.weight, (0, 0, 0, more))
+        bias = F.pad(output.bias, (0, more), value=-math.inf)
+        return TwoHot(F.linear(as_tensor(x), weight, bias), self.bins)
 
 
 def two_hot(y: Tensor, bins: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,7 +80,8 @@ def binary_loss(logit: Tensor, target: Tensor) -> Tensor:
 
 def squared_error(prediction: Tensor, target: Tensor, axes: int) -> Tensor:
     """Sum of squares over the last `axes` axes."""
-    return (exact(prediction) - target).square().flatten(-axes).sum(-1)
+    errors = F.mse_loss(exact(prediction), target.expand_as(prediction), reduction="none")
+    return errors.flatten(-axes).sum(-1)
 
 
 def normal_loss(prediction: Tensor, target: Tensor, axes: int) -> Tensor:

@@ -1,9 +1,10 @@
 """Networks that follow another one: slowly, or from time to time."""
 
 import copy
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from curious_replay.agents.blocks.lookup import Features
 
@@ -20,10 +21,9 @@ class SlowCopy(nn.Module):
         self.network = copy.deepcopy(network).requires_grad_(False)
         self.fresh = nn.Buffer(torch.tensor(float(fresh)))  # 1 until the first `follow`, then 0
 
-    def forward(self, x: Features) -> Tensor:
+    def forward(self, x: Features) -> Any:
         """What the slow network says."""
-        y: Tensor = self.network(x)
-        return y
+        return self.network(x)
 
     @torch.no_grad()
     def follow(self, network: nn.Module) -> None:

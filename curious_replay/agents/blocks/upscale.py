@@ -61,4 +61,5 @@ class _Upscale(torch.autograd.Function):
             groups=1,
             output_mask=[True, True, False],
         )
-        return of_x.permute(0, 2, 3, 1), of_weight, gradient.sum((0, 1, 2))
+        of_bias = gradient.sum((0, 1)).sum(0)  # in one step, three sums at a time would be made
+        return of_x.permute(0, 2, 3, 1), of_weight, of_bias
