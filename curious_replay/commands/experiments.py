@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from curious_replay.experiments.catalogue import experiments
-from curious_replay.experiments.experiment import jobs
+from curious_replay.experiments.listing import cost
 from curious_replay.run.config import Scale
 
 
@@ -30,16 +30,14 @@ def main(arguments: Sequence[str], console: Console) -> int:
         table.add_column(
             name, no_wrap=True, justify="right" if name in ("runs", "updates") else "left"
         )
-    distinct: dict[str, int] = {}
-    for experiment in experiments().values():
-        found = jobs(experiment, command.scale, command.seeds)
-        distinct |= {job.name: job.updates for job in found}
-        updates = sum(job.updates for job in found)
-        table.add_row(experiment.name, experiment.where, f"{len(found):,}", f"{updates:,}")
+    known = experiments()
+    for experiment in known.values():
+        takes = cost([experiment], command.scale, command.seeds)
+        table.add_row(experiment.name, experiment.where, str(takes.runs), takes.short_updates)
     console.print(table)
     console.print(
-        f"All at {command.scale} scale: {len(distinct):,} runs, {sum(distinct.values()):,} "
-        "updates; runs that several need are made once. `curious sweep EXPERIMENT` runs one.",
+        f"All at {command.scale} scale: {cost(known.values(), command.scale, command.seeds)}; "
+        "runs that several need are made once. `curious sweep EXPERIMENT` runs one.",
         highlight=False,
     )
     return 0

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from curious_replay.experiments import catalogue, page
 from curious_replay.experiments.experiment import Experiment, Job, jobs
+from curious_replay.experiments.standard import Settings
 from curious_replay.run.config import Scale
 from curious_replay.run.stop import Stop
 from curious_replay.sweep.launchers import RayOptions, SlurmOptions, launcher
@@ -30,13 +31,17 @@ class SweepCommand:
     experiment: tyro.conf.Positional[str]
     """Name (`curious experiments` lists them), or a Python file of your own that defines one."""
     scale: Scale = "mini"
-    """paper (needs graphics cards), mini (minutes a run on a CPU core) or debug (seconds)."""
+    """paper (needs graphics cards), mini (minutes to an hour on a CPU core) or debug (seconds)."""
     seeds: int | None = None
     """Runs of each task and method; by default about as many as in the paper, 1 at debug scale."""
     first_seed: int = 0
     """Seed of the first of them: to add runs to those that were made elsewhere."""
     only: tuple[str, ...] = ()
     """Methods to run now, by their names in the tables; the page has all runs that are complete."""
+    images: Path | None = None
+    """Folder of background pictures, as `--env.images` of `curious train`."""
+    clips: tuple[str, ...] = ()
+    """Which of its subfolders to use, in this order; the paper: boat bmx-bumps, of DAVIS."""
     runs: Path = Path("runs")
     """Folder of the run folders, which experiments share."""
     out: Path | None = None
@@ -67,14 +72,34 @@ class SweepCommand:
         words += [] if self.seeds is None else ["--seeds", str(self.seeds)]
         words += ["--first-seed", str(self.first_seed)] if self.first_seed else []
         words += ["--threads", str(self.threads)] if self.threads != 1 else []
+        words += [] if self.images is None else ["--images", str(self.images)]
+        words += ["--clips", *self.clips] if self.clips else []
         return shlex.join(words)
+
+    @property
+    def backgrounds(self) -> Settings:
+        """What is set of tasks in front of pictures."""
+        if self.images is None:
+            if self.clips:
+                raise ValueError("--clips names subfolders of --images, which must be given")
+            return {}
+        if not self.images.is_dir():
+            raise ValueError(f"--images must be a folder of pictures, got {self.images}")
+        return {"env.images": str(self.images.resolve()), "env.clips": self.clips or None}
 
 
 def main(arguments: Sequence[str], console: Console) -> int:
     """Run what is missing and write the page; 1 if a run failed, 128 + signal if stopped."""
     command = tyro.cli(SweepCommand, args=list(arguments), prog="curious sweep")
     experiment = catalogue.find(command.experiment)
-    wanted = jobs(experiment, command.scale, command.seeds, command.threads, command.first_seed)
+    wanted = jobs(
+        experiment,
+        command.scale,
+        command.seeds,
+        command.threads,
+        command.first_seed,
+        command.backgrounds,
+    )
     runs = command.runs.resolve()
     tasks = [
         Task(job.name, job.config.to_json(), job.folder(runs))

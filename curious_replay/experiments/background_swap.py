@@ -6,7 +6,7 @@ at 50K, 990K and 2.05M frames.
 
 from curious_replay.experiments.control_return import Paper, return_at, return_since_change
 from curious_replay.experiments.experiment import Claim, Experiment
-from curious_replay.experiments.rows import reported, row
+from curious_replay.experiments.rows import PAINTED, reported, row
 
 UNIFORM, CURIOUS = row("dreamerv2", "uniform"), row("dreamerv2", "curious")
 TASKS = tuple(
@@ -62,5 +62,6 @@ EXPERIMENT = Experiment(
         kind="similar",
     ),
     seeds=3,
+    differs=PAINTED,
     debug_tasks=1,
 )

@@ -66,6 +66,7 @@ EXPERIMENT = Experiment(
         ],
     ),
     seeds=10,
+    differs="IRIS learns without its perceptual loss, whose weights are not part of this package",
     debug_methods=(
         "DreamerV3 CR",
         "DreamerV3 TD",

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from curious_replay.analysis.load import Run
 from curious_replay.experiments.standard import Settings, changed, standard
 from curious_replay.run.config import SCALES, Choice, Config, differences
+from curious_replay.run.env_config import family
 from curious_replay.run.settings import option
 
 Key = tuple[str, str]
@@ -98,6 +99,8 @@ class Experiment:
     """Runs of each task and method in the paper."""
     settings: Mapping[str, Settings] = field(default_factory=dict)
     """By scale: what all runs change."""
+    differs: str = ""
+    """What is not as in the paper, besides the scale."""
     debug_tasks: int = 2
     """How many of the tasks are run at debug scale, which tries the machinery only."""
     debug_methods: tuple[str, ...] = ()
@@ -186,8 +189,12 @@ def jobs(
     seeds: int | None = None,
     threads: int = 1,
     first_seed: int = 0,
+    backgrounds: Settings | None = None,
 ) -> list[Job]:
-    """All runs, those of a seed together; `seeds` of each task and method, or as in the paper."""
+    """All runs, those of a seed together; `seeds` of each task and method, or as in the paper.
+
+    `backgrounds` are settings of tasks in front of pictures only.
+    """
     if scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}")
     count = (1 if scale == "debug" else experiment.seeds) if seeds is None else seeds
@@ -196,19 +203,29 @@ def jobs(
     if first_seed < 0:
         raise ValueError(f"--first-seed must be at least 0, got {first_seed}")
     cells = experiment.cells(scale)
+    if backgrounds and not any(family(task) == "background" for task, _ in cells):
+        raise ValueError(f"--images and --clips: no task of {experiment.name} has backgrounds")
     return [
-        Job(task, method, _config(experiment, task, method, scale, seed, threads))
+        Job(task, method, _config(experiment, task, method, scale, seed, threads, backgrounds))
         for seed in range(first_seed, first_seed + count)
         for task, method in cells
     ]
 
 
 def _config(
-    experiment: Experiment, task: str, method: Method, scale: str, seed: int, threads: int
+    experiment: Experiment,
+    task: str,
+    method: Method,
+    scale: str,
+    seed: int,
+    threads: int,
+    backgrounds: Settings | None,
 ) -> Config:
     choice = Choice(env=task, agent=method.agent, replay=method.replay, scale=scale)
-    settings = {**experiment.settings.get(scale, {}), **method.settings}
-    return changed(standard(choice, seed), {**settings, "train.threads": threads})
+    settings = {**experiment.settings.get(scale, {}), **method.settings, "train.threads": threads}
+    if backgrounds and family(task) == "background":
+        settings |= backgrounds
+    return changed(standard(choice, seed), settings)
 
 
 def each(value: Callable[[Run], float]) -> Callable[[Sequence[Run]], list[float]]:

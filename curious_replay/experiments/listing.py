@@ -11,6 +11,7 @@ from curious_replay.experiments.experiment import OVERALL, Experiment, Job, Meas
 
 WIDEST = 6
 """Columns of numbers in one table."""
+UNITS = ((1_000_000, "M"), (1_000, "K"))
 
 
 class Cost(NamedTuple):
@@ -19,9 +20,16 @@ class Cost(NamedTuple):
     runs: int
     updates: int
 
+    @property
+    def short_updates(self) -> str:
+        """Updates in three digits: 189, 93.8K, 3.15M."""
+        for unit, letter in UNITS:
+            if self.updates >= unit:
+                return f"{self.updates / unit:.3g}{letter}"
+        return str(self.updates)
+
     def __str__(self) -> str:
-        unit, letter = (1e6, "M") if self.updates >= 1e6 else (1e3, "K")
-        return f"{self.runs} runs, {self.updates / unit:.3g}{letter} updates"
+        return f"{self.runs} runs, {self.short_updates} updates"
 
 
 def cost(wanted: Iterable[Experiment], scale: str, seeds: int | None = None) -> Cost:
@@ -57,6 +65,7 @@ def _section(experiment: Experiment) -> str:
         + (f" (No worse by {claim.margin:.0%}.)" if claim.kind == "similar" else ""),
         f"Measured: {'; '.join(measure.name for measure in experiment.measures)}.",
         f"{experiment.seeds} runs of each method on {tasks}.",
+        *([f"Not as in the paper: {experiment.differs}."] if experiment.differs else []),
     ]
     return "\n\n".join([*parts, *_numbers(experiment)])
 

@@ -36,7 +36,7 @@ def write(
     section = Section(
         f"{experiment.where}: {experiment.title}",
         "experiment",
-        verdicts=[result.verdict, *_missing(len(wanted), len(complete))],
+        verdicts=[result.verdict, *_missing(len(wanted), len(complete)), *_differs(experiment)],
         tables=result.tables(),
         figures=bars(experiment, result),
     )
@@ -74,6 +74,10 @@ def _missing(wanted: int, complete: int) -> list[str]:
     if complete == wanted:
         return []
     return [f"{wanted - complete} of {wanted} runs are not complete and not counted here."]
+
+
+def _differs(experiment: Experiment) -> list[str]:
+    return [f"Not as in the paper: {experiment.differs}."] if experiment.differs else []
 
 
 def _origin(runs: Iterable[Run]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Every frame has another background, drawn at random.
 
 from curious_replay.experiments.control_return import final_return
 from curious_replay.experiments.experiment import Claim, Experiment
-from curious_replay.experiments.rows import row
+from curious_replay.experiments.rows import PAINTED, row
 
 UNIFORM, CURIOUS = row("dreamerv2", "uniform"), row("dreamerv2", "curious")
 
@@ -22,6 +22,7 @@ EXPERIMENT = Experiment(
         kind="similar",
     ),
     seeds=5,
+    differs=PAINTED,
     # As long as on other control tasks: nothing changes that would ask for more.
     settings={"paper": {"train.steps": 500_000}, "mini": {"train.steps": 20_000}},
 )

@@ -20,6 +20,11 @@ REPLAYS = {
     "count": " count",
     "adversarial": " adversarial",
 }
+PAINTED = (
+    "without `--images`, backgrounds are painted landscapes; the paper's are clips of DAVIS "
+    "(`--images DAVIS/JPEGImages/480p --clips boat bmx-bumps`)"
+)
+"""How experiments in front of pictures differ."""
 
 
 def row(

@@ -101,6 +101,8 @@ class BackgroundConfig(ChangingConfig):
 
     images: str | None = None
     """Folder of background pictures; None: painted landscapes."""
+    clips: tuple[str, ...] | None = None
+    """Which of its subfolders (or pictures), in this order; None: all, by name."""
     background_seed: int = 1
     """Which landscapes are painted."""
 

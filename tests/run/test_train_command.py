@@ -43,6 +43,7 @@ VALUES = {
     "--env.episode-frames": "77",
     "--env.schedule": "0 empty 30 object",
     "--env.images": "pictures",
+    "--env.clips": "boat bmx-bumps",
     "--env.background-seed": "4",
     "--env.reward": "released",
     "--env.replay-episode-steps": "250",

@@ -46,6 +46,10 @@ def test_the_command_on_record_is_that_of_all_runs():
     assert SweepCommand("my grid.py", threads=2).whole == (
         "curious sweep 'my grid.py' --scale mini --threads 2"
     )
+    pictures = SweepCommand("background-swap", images=Path("DAVIS"), clips=("boat", "bmx-bumps"))
+    assert pictures.whole == (
+        "curious sweep background-swap --scale mini --images DAVIS --clips boat bmx-bumps"
+    )
 
 
 def test_tasks_end_with_a_sweep_that_fails():

@@ -83,6 +83,18 @@ def test_seeds_can_begin_later(undisturbed, capsys, sweep_command):
     assert seeds == ["1", "1", "2", "2"]
 
 
+def test_backgrounds_can_be_pictures_of_your_own(tmp_path, capsys):
+    command = ["sweep", "background-swap", "--scale", "debug", "--dry-run", "--runs", str(tmp_path)]
+    given = ["--images", str(tmp_path), "--clips", "boat", "bmx-bumps"]
+    assert cli.main(command) == 0
+    assert "env.images" not in capsys.readouterr().out
+    assert cli.main([*command, *given]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all(f"-env.images=-{'-'.join(tmp_path.parts[1:])[:9]}" in line for line in lines)
+    assert all("-env.clips=-boat-bmx-bumps-" in line for line in lines)
+
+
 def test_only_some_methods_are_run_and_all_complete_runs_shown(
     undisturbed, tmp_path, sweep_command, results
 ):
@@ -227,6 +239,9 @@ def test_a_failed_run_is_tried_again_then_reported(tmp_path, capsys):
         ([GRID, "--ray.gpus", "-1"], "--ray.gpus must be at least 0, got -1"),
         ([GRID, "--slurm.gpus", "-1"], "--slurm.gpus must be at least 0, got -1"),
         ([GRID, "--slurm.at-once", "0"], "--slurm.at-once must be at least 1, got 0"),
+        ([GRID, "--images", "."], "no task of small has backgrounds"),
+        (["background-swap", "--clips", "boat"], "--clips names subfolders of --images"),
+        (["background-swap", "--images", "no/such"], "must be a folder of pictures, got no/such"),
     ],
 )
 def test_bad_values_are_refused_before_anything_runs(options, message, tmp_path, capsys):
