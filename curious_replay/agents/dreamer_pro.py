@@ -126,15 +126,13 @@ class DreamerPro(DreamerV2):
         shares = assign(scores.flatten(0, 1), self.config.sinkhorn_eps)
         return shares.view_as(scores)
 
-    def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor | None]:
-        """Where imagination begins: if ends are predicted, not at the last step of a window.
-
-        That one may be an end; whether another is, the discount head says.
-        """
+    def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor]:
+        """Where imagination begins: if ends are predicted, not at the last step of a window."""
+        goes_on = replayed.goes_on.flatten()
         if self.model.discount_head is None:
-            return start, None
+            return start, goes_on
         last = replayed.reward.shape[1]
-        return State(*(part[:-last] for part in start)), None
+        return State(*(part[:-last] for part in start)), goes_on[:-last]
 
 
 class ProModel(V2Model):
@@ -192,6 +190,10 @@ class ProActorCritic(ActorCritic):
     """Takes the return of the state where an action is chosen for what the action brought."""
 
     continuous: type[ContinuousPolicy] = SquashedPolicy
+
+    def first_discounts(self, predicted: Tensor, goes_on: Tensor) -> Tensor:
+        """What the discount head says, but nothing is gained after an end."""
+        return predicted * goes_on
 
     def credit(self, returns: Tensor, values: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
         """See `ActorCritic.credit`; what was expected is by the critic that learns."""

@@ -113,8 +113,8 @@ class DreamerV2(Dreamer):
                 values = learner.value(start.feature).view_as(replayed.reward)
         return lesson, self._td_error(replayed, lesson, values)
 
-    def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor | None]:
-        """Where imagination begins, and which of these N states are no ends, [N], if known."""
+    def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor]:
+        """Where imagination begins, and which of these N states are no ends, [N]."""
         return start, replayed.goes_on.flatten()
 
     def _reward(self, imagined: Imagined) -> Tensor:
@@ -245,7 +245,7 @@ class ActorCritic(Behaviour):
         self,
         model: V2Model,
         start: State,
-        goes_on: Tensor | None,
+        goes_on: Tensor,
         reward: Reward,
         generator: torch.Generator,
     ) -> Lesson:
@@ -258,8 +258,8 @@ class ActorCritic(Behaviour):
         with torch.set_grad_enabled(not self.actor.discrete):
             rewards = reward(imagined)
             discounts = model.discounts(features[:-1])
-            if model.discount_head is not None and goes_on is not None:
-                first = self.config.discount * goes_on
+            if model.discount_head is not None:
+                first = self.first_discounts(discounts[0], goes_on)
                 discounts = torch.cat([first.unsqueeze(0), discounts[1:]])
             values = exact(self.target_critic(features)[..., 0])
             returns = lambda_returns(rewards, discounts, values, self.config.return_lambda)
@@ -294,6 +294,10 @@ class ActorCritic(Behaviour):
         return Lesson(
             rewards.detach(), values.detach(), {k: v.detach() for k, v in metrics.items()}
         )
+
+    def first_discounts(self, predicted: Tensor, goes_on: Tensor) -> Tensor:
+        """Discounts [N] of the states where imagination begins, of which the truth is known."""
+        return self.config.discount * goes_on
 
     def credit(self, returns: Tensor, values: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
         """What the first actions brought, and what was expected before them, [H - 1, N] each.

@@ -40,7 +40,7 @@ def catch(agent):
     return caught
 
 
-def by_definition(agent, imagined, goes_on=GOES_ON):
+def by_definition(agent, imagined, *, first_by_head=False):
     """Returns by their n-step definition, weights and values, state by state."""
     model, behaviour, config = agent.model, agent.behaviour, agent.config
     with torch.no_grad():
@@ -51,8 +51,7 @@ def by_definition(agent, imagined, goes_on=GOES_ON):
             discounts = torch.full_like(values, config.discount)
         else:
             discounts = torch.sigmoid(model.discount_head(features)[..., 0])
-            if goes_on is not None:
-                discounts[0] = config.discount * goes_on
+            discounts[0] = (discounts[0] if first_by_head else config.discount) * GOES_ON
     steps = len(features) - 1
     returns, weights = torch.zeros_like(values[:-1]), torch.ones_like(values[:-1])
     for t in range(steps):

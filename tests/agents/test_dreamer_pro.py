@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from batches import batch_of, check_td_where_no_step_led, count, make_batch
-from lessons import by_definition, catch, check_gradients, start_of
+from lessons import GOES_ON, by_definition, catch, check_gradients, start_of
 
 from curious_replay.agents.blocks.prototypes import assign
 from curious_replay.agents.blocks.shifts import translate
@@ -269,14 +269,16 @@ def test_imagination_does_not_begin_at_what_may_be_an_end(kind):
     start = start_of(agent)
     start = type(start)(*(part.repeat(10, 1)[:48] for part in start))  # 8 steps of 6 rows
     begun, goes_on = agent.begin(views, start)
-    assert goes_on is None
     kept = 42 if kind == "discrete" else 48
+    assert torch.equal(goes_on, views.goes_on.flatten()[:kept])
+    assert not goes_on.all()  # an episode ends within a window
     assert all(torch.equal(b, s[:kept]) for b, s in zip(begun, start, strict=True))
 
 
 def learn(agent, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    return agent.behaviour.learn(agent.model, start_of(agent, seed), None, agent._reward, generator)
+    start = start_of(agent, seed)
+    return agent.behaviour.learn(agent.model, start, GOES_ON, agent._reward, generator)
 
 
 def test_discrete_actor_follows_the_score_function():
@@ -285,7 +287,7 @@ def test_discrete_actor_follows_the_score_function():
     caught = catch(agent)
     learn(agent)
     imagined = caught["imagined"]
-    returns, weights, _ = by_definition(agent, imagined, goes_on=None)
+    returns, weights, _ = by_definition(agent, imagined, first_by_head=True)
     loss = torch.zeros(())
     for t in range(4):
         policy = agent.behaviour.actor.policy(agent.behaviour.actor(imagined.features[t]))
@@ -301,7 +303,7 @@ def test_critic_learns_the_weighted_returns(kind):
     agent = make(kind)
     caught = catch(agent)
     learn(agent)
-    returns, weights, _ = by_definition(agent, caught["imagined"], goes_on=None)
+    returns, weights, _ = by_definition(agent, caught["imagined"], first_by_head=True)
     values = agent.behaviour.value(caught["imagined"].features[:-1].detach())
     expected = (weights * (0.5 * (values - returns) ** 2 + 0.9189385)).mean()
     torch.testing.assert_close(caught["critic"], expected)
@@ -322,7 +324,7 @@ def test_continuous_actor_follows_the_gradient_of_its_return():
         agent.behaviour.actor.forward = lambda feature: forward(next(seen))
         learn(agent)
         with torch.no_grad():
-            returns, weights, _ = by_definition(agent, caught["imagined"], goes_on=None)
+            returns, weights, _ = by_definition(agent, caught["imagined"], first_by_head=True)
             entropy = agent.behaviour.actor.policy(caught["imagined"].outputs[:-1]).entropy
         return -(weights * (returns + 0.1 * entropy)).mean().item()
 
