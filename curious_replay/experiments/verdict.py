@@ -109,16 +109,21 @@ def _tests(
 def _similar(
     claim: Claim, measure: Measure, values: Values, compared: Sequence[tuple[str, str, str]]
 ) -> tuple[Word, str]:
-    """No worse by more than a margin, over all tasks together."""
+    """No worse by more than a margin, over all tasks where both have runs together."""
     said: list[str] = []
     words: list[Word] = []
     for first, second in claim.pairs:
-        tasks = [task for task, *pair in compared if pair == [first, second]]
-        low, mid, high = _difference(measure, values, tasks, first, second)
-        if not np.isfinite(mid):
+        tasks = [
+            task
+            for task, *pair in compared
+            if pair == [first, second]
+            and all(len(stats.finite(values[task, name])) >= 2 for name in pair)
+        ]
+        if not tasks:
             words.append("not tested")
             said.append(f"{first} against {second}: too few runs")
             continue
+        low, mid, high = _difference(measure, values, tasks, first, second)
         words.append(
             "held"
             if low > -claim.margin
@@ -144,9 +149,6 @@ def _difference(
     means = []
     for method in (first, second):
         samples = [stats.finite(values[task, method]) for task in tasks]
-        samples = [sample for sample in samples if len(sample) >= 2]
-        if not samples:
-            return np.nan, np.nan, np.nan
         drawn = [rng.choice(sample, (SAMPLES, len(sample))).mean(1) for sample in samples]
         means.append((np.mean(drawn, 0), np.mean([sample.mean() for sample in samples])))
     (a, a_mean), (b, b_mean) = means

@@ -90,3 +90,16 @@ def test_similar(new, old, expected):
 def test_similar_of_frames():
     assert word(SIMILAR, FRAMES, [150, 151, 152], [99, 100, 101]).word == "contradicted"
     assert word(SIMILAR, FRAMES, [50, 51, 52], [99, 100, 101]).word == "held"
+
+
+def test_similar_is_over_tasks_where_both_have_runs():
+    """Over all that each has, `new` would look half as good: its mean is without the task `b`."""
+    values = {
+        ("a", "new"): [99, 100, 101], ("a", "old"): [99, 100, 101],
+        ("b", "new"): [300, np.nan], ("b", "old"): [299, 300, 301],
+    }  # fmt: skip
+    verdict = judge(SIMILAR, RETURN, values, "mini")
+    assert verdict.word == "held"
+    assert "new against old: 0% better over 1 tasks" in verdict.sentence
+    apart = {("a", "new"): [1, 2], ("a", "old"): [], ("b", "new"): [], ("b", "old"): [1, 2]}
+    assert judge(SIMILAR, RETURN, apart, "mini").word == "not tested"
