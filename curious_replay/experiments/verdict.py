@@ -136,8 +136,11 @@ def _similar(
             f"{first} against {second}: {abs(mid):.0%} {worse} over {len(tasks)} tasks (95 % "
             f"interval {low:+.0%} to {high:+.0%}; at most {claim.margin:.0%} worse is asked for)"
         )
-    worst: tuple[Word, ...] = ("contradicted", "not shown", "held", "not tested")
-    return next(word for word in worst if word in words), "; ".join(said) + "."
+    worst: tuple[Word, ...] = ("contradicted", "not shown", "held")
+    word: Word = next((word for word in worst if word in words), "not tested")
+    if word == "held" and "not tested" in words:
+        word = "held in part"
+    return word, "; ".join(said) + "."
 
 
 def _difference(

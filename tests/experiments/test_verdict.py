@@ -103,3 +103,16 @@ def test_similar_is_over_tasks_where_both_have_runs():
     assert "new against old: 0% better over 1 tasks" in verdict.sentence
     apart = {("a", "new"): [1, 2], ("a", "old"): [], ("b", "new"): [], ("b", "old"): [1, 2]}
     assert judge(SIMILAR, RETURN, apart, "mini").word == "not tested"
+
+
+def test_similar_holds_only_if_all_pairs_do():
+    claim = Claim("Both are as good", [("new", "old"), ("other", "old")], kind="similar")
+    values = {("a", "new"): [99, 100, 101], ("a", "old"): [99, 100, 101]}
+    for untested in {}, {("a", "other"): [100]}:
+        verdict = judge(claim, RETURN, {**values, **untested}, "mini")
+        assert verdict.word == "held in part"
+        assert "other against old: too few runs" in verdict.sentence
+    values["a", "other"] = [99, 100, 101]
+    assert judge(claim, RETURN, values, "mini").word == "held"
+    values["a", "other"] = [49, 50, 51]
+    assert judge(claim, RETURN, values, "mini").word == "contradicted"
