@@ -80,8 +80,10 @@ class Storage:
         self.directory = directory
         # In a folder, each chunk is an open file: there must not be too many of them.
         self.rows = rows or max(64, -(-stripe // max(2, min(64, 256 // num_envs))))
-        # Files are never written again, so a new chunk cannot take the place of a living one.
-        self.places = -(-stripe // self.rows) + (directory is not None)
+        # A step counts only once it is written, and until then the oldest one must stay. Files are
+        # never written again, so with them a new chunk cannot take the place of a living one.
+        spare = 1 if directory is None else self.rows
+        self.places = -(-(stripe + spare) // self.rows)
         if directory is not None:
             allow_open_files(self.places * num_envs)
         self._chunks: list[list[Chunk | None]] = [[None] * self.places for _ in range(num_envs)]

@@ -4,6 +4,7 @@ import contextlib
 import sys
 import threading
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -252,6 +253,24 @@ def test_an_interrupted_buffer_is_right_or_refuses_to_go_on(num_envs):
         right += 1
     assert right > 200
     assert refused > 2
+
+
+def test_an_interrupted_add_leaves_the_oldest_step_as_it_was():
+    """Also where the steps of a full buffer fill whole chunks, of 64 rows."""
+    looked = 0
+    for number in range(1, 60):
+        buffer = ReplayBuffer(64, 4)
+        for time in range(70):
+            buffer.add(step(1, 1) | {"number": np.array([time])})
+        buffer.sample(1)
+        newest = step(1, 1) | {"number": np.array([70])}
+        with contextlib.suppress(Interruption):
+            run_until_line(number, partial(buffer.add, newest))
+        with contextlib.suppress(RuntimeError):  # it refuses to say anything
+            ids = buffer.ids()
+            assert (buffer.read(ids, "number") == ids).all()
+            looked += 1
+    assert looked > 20
 
 
 def test_mixture_draws_its_fraction_from_the_second_rule():
