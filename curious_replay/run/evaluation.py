@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from curious_replay.agents.interface import Agent
+from curious_replay.envs.pool import WorkerError
 from curious_replay.envs.vector import RestartingVectorEnv
 from curious_replay.run.config import Config
 from curious_replay.run.environments import EnvFacts, make_envs
@@ -54,13 +55,10 @@ class Evaluation:
         stop: Callable[[], bool] = lambda: False,
     ) -> list[Episode] | None:
         """Play episodes in a phase, and film the first if asked to; None if `stop` said so."""
-        if self._envs is None:
-            self._envs = make_envs(self.config.choice.env, self.config.env, 1)
-        if self.facts.has_phases:
-            self._envs.set_phase(phase)
+        envs = self._ready(phase)
         played = []
         for number in range(episodes):
-            episode = self._play(self._envs, seed_of(seed, "episode", number), film, stop)
+            episode = self._play(envs, seed_of(seed, "episode", number), film, stop)
             if episode is None:
                 return None
             played.append(episode)
@@ -71,6 +69,20 @@ class Evaluation:
         """End the environment."""
         if self._envs is not None:
             self._envs.close()
+
+    def _ready(self, phase: str | None) -> RestartingVectorEnv:
+        """The environment, held in a phase if it has any; made anew if it is not alive any more."""
+        if self._envs is not None and self.facts.has_phases:
+            try:
+                self._envs.set_phase(phase)
+            except WorkerError:  # its process had nothing to do for hours, and may have been ended
+                self._envs.close()
+                self._envs = None
+        if self._envs is None:
+            self._envs = make_envs(self.config.choice.env, self.config.env, 1)
+            if self.facts.has_phases:
+                self._envs.set_phase(phase)
+        return self._envs
 
     def _play(
         self, envs: RestartingVectorEnv, seed: int, film: bool, stop: Callable[[], bool]

@@ -1,5 +1,7 @@
+import multiprocessing
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from runs import config, run
 
 from curious_replay import cli
 from curious_replay.run import evaluate, load_agent
+from curious_replay.run.evaluation import Evaluation
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +39,19 @@ def test_evaluation_can_be_repeated_and_leaves_the_agent_alone(trained):
     assert values[0] == values[1]
     for name, value in saved.agent.tensors().items():
         assert (value == before[name]).all()
+
+
+def test_an_environment_that_died_between_two_evaluations_is_made_anew(trained):
+    saved = load_agent(trained)
+    settings = replace(saved.config, env=replace(saved.config.env, processes=True))
+    evaluation = Evaluation(saved.agent, settings, saved.facts)
+    (before,) = evaluation.run(1, seed=5, phase="object")
+    (worker,) = multiprocessing.active_children()
+    worker.kill()
+    worker.join()
+    (after,) = evaluation.run(1, seed=5, phase="object")
+    evaluation.close()
+    assert after.values == before.values
 
 
 def test_the_agent_is_the_saved_one(trained):
