@@ -110,6 +110,7 @@ class Driver:
         self.random.bit_generator.state = state["random"]
         if state["envs"] is None:
             self._begin(self.counters.step, self.counters.frame)
+            self.tally.interval = state["tally"]["interval"]
             return
         self.envs.set_state(state["envs"])
         self.shown = Shown(**state["shown"])

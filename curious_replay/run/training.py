@@ -54,6 +54,11 @@ def train(
     """
     folder, console = Path(folder), console or Console()
     if not (folder / "config.json").exists():
+        if Checkpoints(folder / "checkpoints").all():
+            raise ValueError(
+                f"{folder} holds checkpoints but no config.json, so they are of another run: "
+                "choose another --logdir"
+            )
         return _train(config, folder, None, console)
     if not resume:
         raise ValueError(f"{folder} holds a run already: add --resume, or choose another --logdir")

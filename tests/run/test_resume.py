@@ -1,9 +1,11 @@
+import shutil
 from dataclasses import replace
 
 import pytest
 from runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.run import Choice, preset
+from curious_replay.run.files import read_lines
 from curious_replay.run.replay_config import REPLAYS
 
 
@@ -30,6 +32,26 @@ def test_random_actions_go_on_too(tmp_path):
     run(settings(60), tmp_path / "parts")
     run(settings(120), tmp_path / "parts", resume=True)
     assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
+
+
+def test_sums_go_on_where_environments_cannot(tmp_path):
+    def settings(steps):
+        return config("own_envs:Numbers", train={"steps": steps, "log_every": 50})
+
+    run(settings(70), tmp_path / "run")
+    run(settings(150), tmp_path / "run", resume=True)
+    rewards = [line["env/reward"] for line in read_lines(tmp_path / "run" / "metrics.jsonl")]
+    assert len(rewards) == 3
+    assert min(rewards) > 40  # one a step, and none where an episode begins
+
+
+def test_checkpoints_of_another_run_are_not_taken_over(tmp_path):
+    run(config(train={"steps": 60}), tmp_path / "run")
+    shutil.copytree(tmp_path / "run" / "checkpoints", tmp_path / "new" / "checkpoints")
+    for resume in (False, True):
+        with pytest.raises(ValueError, match="new holds checkpoints but no config.json"):
+            run(config(train={"steps": 60}), tmp_path / "new", resume=resume)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["checkpoints"]
 
 
 def dreamer(env, steps, num_envs=1, **changes):
