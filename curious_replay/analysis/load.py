@@ -210,14 +210,21 @@ def load_run(folder: Path) -> Run:
 
 
 def load_runs(places: Iterable[Path]) -> Runs:
-    """All runs in or below some folders, in order; what cannot be read is warned of and named."""
+    """All runs in or below some folders, in order; what cannot be read is warned of and named.
+
+    A run that lies in several of them is one run.
+    """
     runs: list[Run] = []
     broken: dict[Path, str] = {}
+    seen: set[Path] = set()
     for place in map(Path, places):
         folders = find_runs(place)
         if not folders:
             broken[place] = "holds no run: there is no config.json in it or below"
         for folder in folders:
+            if folder.resolve() in seen:
+                continue
+            seen.add(folder.resolve())
             try:
                 runs.append(load_run(folder))
             except (ValueError, OSError) as error:

@@ -1,6 +1,7 @@
 """Run folders become arrays, whatever state a run was left in."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,6 +83,20 @@ def test_runs_are_found_grouped_and_broken_ones_named(tmp_path):
     ]
     assert [run.seed for run in groups["toy/two-rooms", "dreamerv3", "curious"]] == [1, 2]
     assert list(load.group(found.runs, ["replay.alpha", "replay.none"])) == [("0.5", "None")]
+
+
+def test_a_run_that_is_named_twice_is_read_once(tmp_path, monkeypatch):
+    for seed in (0, 1):
+        write_run(tmp_path / "all" / f"run-{seed}", seed=seed)
+    (tmp_path / "all" / "broken").mkdir()
+    (tmp_path / "all" / "broken" / "config.json").write_text("{")
+    (tmp_path / "link").symlink_to(tmp_path / "all" / "run-0")
+    monkeypatch.chdir(tmp_path)
+    places = [Path("all/run-1"), tmp_path / "all", Path("all"), Path("link"), Path("all/broken")]
+    with pytest.warns(UserWarning, match="broken") as caught:
+        found = load.load_runs(places)
+    assert [run.folder for run in found.runs] == [Path("all/run-1"), tmp_path / "all" / "run-0"]
+    assert len(found.broken) == len(caught) == 1
 
 
 def test_columns_cut_out_of_the_text_are_those_of_the_parsed_lines(tmp_path, monkeypatch):
