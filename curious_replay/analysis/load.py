@@ -59,11 +59,19 @@ class Run:
 
         One word is a choice: "env", "agent", "replay", "scale", or the seed.
         """
-        whole = path if "." in path or path == "seed" else f"choice.{path}"
         value: Any = self.config
-        for part in whole.split("."):
+        for part in _parts(path):
             value = value.get(part) if isinstance(value, Mapping) else None
         return value
+
+    def has(self, path: str) -> bool:
+        """Whether there is such a setting; its value may be None."""
+        value: Any = self.config
+        for part in _parts(path):
+            if not isinstance(value, Mapping) or part not in value:
+                return False
+            value = value[part]
+        return True
 
     @cached_property
     def metrics(self) -> Table:
@@ -252,6 +260,11 @@ def group(
     for run in sorted(runs, key=lambda run: (run.seed, str(run.folder))):
         groups.setdefault(tuple(str(run.setting(path)) for path in by), []).append(run)
     return dict(sorted(groups.items()))
+
+
+def _parts(path: str) -> list[str]:
+    """The names on the way to a setting."""
+    return (path if "." in path or path == "seed" else f"choice.{path}").split(".")
 
 
 def _changes(frames: Array, phases: Array) -> tuple[tuple[int, str], ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from curious_replay.analysis.load import load_runs
+from curious_replay.analysis.load import Run, load_runs
 from curious_replay.report.page import report
 
 
@@ -37,6 +37,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
         warnings.simplefilter("always", UserWarning)
         found = load_runs(command.runs)
         if found.runs:
+            _check(command.by, found.runs)
             made = report(found, by=command.by, baseline=command.baseline)
             made.save(command.out, command.files)
     for warning in caught:
@@ -46,3 +47,14 @@ def main(arguments: Sequence[str], console: Console) -> int:
         return 1
     console.print(f"{len(found.runs)} runs: {command.out}", soft_wrap=True, highlight=False)
     return 0
+
+
+def _check(by: Sequence[str], runs: Sequence[Run]) -> None:
+    """Refuse settings that no run has: all runs would be one method."""
+    for path in by:
+        # Nobody asked for the default, and old or foreign runs may be without it.
+        if path not in ReportCommand.by and not any(run.has(path) for run in runs):
+            raise ValueError(
+                "--by must be settings as config.json has them, such as replay.alpha or "
+                f"train.batch_size, or one of env, agent, replay, scale, seed; no run has {path!r}"
+            )

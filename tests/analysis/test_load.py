@@ -99,6 +99,12 @@ def test_a_run_that_is_named_twice_is_read_once(tmp_path, monkeypatch):
     assert len(found.broken) == len(caught) == 1
 
 
+def test_a_setting_of_none_is_one_that_a_run_has(tmp_path):
+    run = load.load_run(write_run(tmp_path / "run", replay_settings={"alpha": 0.5, "beta": None}))
+    assert all(map(run.has, ("env", "seed", "replay.alpha", "replay.beta")))
+    assert not any(map(run.has, ("nope", "alpha", "replay.nope", "replay.alpha.x", "")))
+
+
 def test_columns_cut_out_of_the_text_are_those_of_the_parsed_lines(tmp_path, monkeypatch):
     written = [
         {**counters(i), **({"loss": i / 3} if i > 1 else {}), "n": 3 * i, "big": 1e300 * i,
