@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 
 from curious_replay.analysis.load import Run, load_runs
-from curious_replay.report.page import report
+from curious_replay.report.page import Report, report
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
         found = load_runs(command.runs)
         if found.runs:
             _check(command.by, found.runs)
-            made = report(found, by=command.by, baseline=command.baseline)
-            made.save(command.out, command.files)
+            _save(report(found, by=command.by, baseline=command.baseline), command)
     for warning in caught:
         console.print(f"warning: {warning.message}", soft_wrap=True, highlight=False, markup=False)
     if not found.runs:
@@ -58,3 +57,14 @@ def _check(by: Sequence[str], runs: Sequence[Run]) -> None:
                 "--by must be settings as config.json has them, such as replay.alpha or "
                 f"train.batch_size, or one of env, agent, replay, scale, seed; no run has {path!r}"
             )
+
+
+def _save(made: Report, command: ReportCommand) -> None:
+    try:
+        made.save(command.out, command.files)
+    except OSError as error:
+        options = "--out" if command.files is None else "--out or --files"
+        place = command.out if error.filename is None else error.filename
+        raise ValueError(
+            f"{place} cannot be written ({error.strerror}); choose another {options}"
+        ) from error

@@ -20,3 +20,16 @@ def test_methods_cannot_differ_in_what_no_run_has(tmp_path, capsys):
     assert "no run has 'nope'" in said
     assert not (tmp_path / "r.html").exists()
     assert cli.main([*command, "replay", "replay.alpha"]) == 0  # one run has it
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path, capsys):
+    write_run(tmp_path / "a")
+    (tmp_path / "file").touch()
+    for options, said in (
+        (["--out", "{}"], "{} cannot be written (Is a directory); choose another --out"),
+        (["--out", "{}/file/r.html"], "{}/file cannot be written (File exists); choose another -"),
+        (["--out", "{}/r.html", "--files", "{}/file"], "choose another --out or --files"),
+    ):
+        given = [option.format(tmp_path) for option in options]
+        assert cli.main(["report", str(tmp_path / "a"), *given]) == 2
+        assert said.format(tmp_path) in capsys.readouterr().err
