@@ -49,7 +49,7 @@ def test_checkpoints_of_another_run_are_not_taken_over(tmp_path):
     run(config(train={"steps": 60}), tmp_path / "run")
     shutil.copytree(tmp_path / "run" / "checkpoints", tmp_path / "new" / "checkpoints")
     for resume in (False, True):
-        with pytest.raises(ValueError, match="new holds checkpoints but no config.json"):
+        with pytest.raises(ValueError, match="new holds checkpoints but no config"):
             run(config(train={"steps": 60}), tmp_path / "new", resume=resume)
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["checkpoints"]
 
