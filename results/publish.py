@@ -18,7 +18,7 @@ from pathlib import Path
 
 from curious_replay.analysis import stats
 from curious_replay.experiments import catalogue
-from curious_replay.experiments.experiment import Experiment
+from curious_replay.experiments.experiment import Experiment, jobs
 from curious_replay.experiments.page import bars
 from curious_replay.experiments.results import (
     MeasureResult,
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def take_over(sweep: Path, add: bool) -> None:
-    """Keep what is small: every run's numbers, their bars, and the curves of the sweep's runs."""
+    """Keep what is small: every run's numbers, their bars, and curves if all are of one sweep."""
     target = HERE / sweep.name
     results, kept = _read(sweep / "results.json"), target / "results.json"
     experiment = catalogue.find(results.experiment)
@@ -80,6 +80,8 @@ def take_over(sweep: Path, add: bool) -> None:
         figure.unlink()
     for drawn in bars(experiment, results):
         drawn.chart.save(target / drawn.name, ("svg",))
+    if len(results.made) > 1:
+        return  # curves would be of a part of the runs in the tables
     for figure in sorted((sweep / "figures").glob("*.svg")):
         if figure.stem.endswith(CURVES):
             shutil.copy(figure, target)
@@ -111,14 +113,12 @@ def page(folder: Path, results: Results) -> str:
     for measure in results.measures:
         lines += [*table(measure), ""]
     lines += [f"![{path.stem}]({path.name})" for path in sorted(folder.glob("*.svg"))]
-    if len(results.made) > 1:
-        lines += ["", "Curves are of the runs of the last sweep only, bars and tables of all."]
     lines += ["", "## Every run", ""]
     for measure in results.measures:
         lines += [f"{measure.name}, by seed:", ""]
         lines += [f"- {row.task}, {row.method}: {_by_seed(row)}" for row in measure.rows]
         lines += [""]
-    lines += ["## How", ""]
+    lines += ["## How", "", *_settings(results), ""]
     for made in results.made:
         lines += [
             f"    {made['command']}", "",
@@ -127,6 +127,21 @@ def page(folder: Path, results: Results) -> str:
             f"machines with {' or '.join(made['cores'])} CPU threads.", "",
         ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _settings(results: Results) -> list[str]:
+    """What the presets of the runs say, and the rule of each method."""
+    first, *_ = found = jobs(catalogue.find(results.experiment), results.scale, seeds=1)
+    train, (ratio, batch) = first.config.train, first.config.updates_per_step
+    pixels = first.config.env.image_size
+    rules = {job.method.name: job.config.replay.rule() for job in found}
+    return [
+        f"Each run has {train.steps:,} steps, images of {pixels} x {pixels} pixels, and an update "
+        f"with {train.batch_size} x {train.batch_length} steps every {batch / ratio:g} steps. The "
+        "rules of replay:",
+        "",
+        *(f"- {name}: `{rule}`" for name, rule in rules.items()),
+    ]
 
 
 def table(measure: MeasureResult) -> list[str]:
@@ -159,10 +174,16 @@ def _readme(found: dict[Path, Results]) -> str:
     text = README.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
+    order = [*catalogue.experiments()]
     parts = []
-    for folder, results in found.items():
+    for folder, results in sorted(found.items(), key=lambda item: order.index(item[1].experiment)):
         link = f"[{results.title}](results/{folder.name}/README.md)"
-        parts += [f"**{link}** ({results.where}, {results.scale} scale). {results.verdict}", ""]
+        claim = catalogue.find(results.experiment).claim.text
+        parts += [
+            f"**{link}** ({results.where}, {results.scale} scale). Claim: “{claim}.” Here: "
+            f"**{results.word}**.",
+            "",
+        ]
         parts += [*table(results.measures[0]), ""]
     return f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}"
 

@@ -213,8 +213,7 @@ def arguments(name: str) -> tuple[str, ...]:
 def make(name: str, *, scale: str = "paper", **kwargs: Any) -> gymnasium.Env:
     """Make an environment by short name; `kwargs` go before the settings of the table.
 
-    `scale="mini"` gives the variant in which two CPU cores see the effect within minutes, where
-    there is one.
+    `scale="mini"` gives a smaller world with an earlier change, where there is one.
     """
     entry = find(name)
     if scale not in SCALES:
