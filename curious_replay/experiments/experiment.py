@@ -5,6 +5,7 @@ changed settings, seed) and not by the experiment, so that experiments share the
 five tables is trained once.
 """
 
+import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,8 @@ Key = tuple[str, str]
 
 OVERALL, MEDIAN = "mean over tasks", "median over tasks"
 """Stand for the task of a number that the paper gives for all tasks together."""
+LONGEST = 200
+"""Characters of a run's name; file systems allow 255, and .log or the like is added to it."""
 
 
 class Reported(NamedTuple):
@@ -159,7 +162,8 @@ class Job:
     def name(self) -> str:
         """Name of its folder: what it is, not what it is for; equal settings have equal names.
 
-        The number of threads is left out: it may differ from machine to machine.
+        The number of threads is left out: it may differ from machine to machine. Of a name that is
+        too long for a folder, a hash stands for the end of the settings.
         """
         choice, seed = self.config.choice, self.config.seed
         changes = differences(standard(choice, seed), self.config)
@@ -170,7 +174,11 @@ class Job:
             if path != option("train.threads")
         ]
         parts.append(f"seed={seed}")
-        return "-".join(re.sub(r"[^A-Za-z0-9.=_+]+", "-", part) for part in parts)
+        name = "-".join(re.sub(r"[^A-Za-z0-9.=_+]+", "-", part) for part in parts)
+        if len(name) <= LONGEST:
+            return name
+        end = f"-{hashlib.sha256(name.encode()).hexdigest()[:10]}-seed={seed}"
+        return name[: LONGEST - len(end)] + end
 
     def folder(self, runs: Path) -> Path:
         """Its folder below that of all runs."""

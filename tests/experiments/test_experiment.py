@@ -1,5 +1,6 @@
 """What an experiment refuses, how its runs are named, and how it is found."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -59,6 +60,28 @@ def test_names_are_of_what_a_run_is(tmp_path):
     (longer, *_) = jobs(experiment(settings={"mini": {"train.steps": 9000}}), "mini")
     assert longer.name == "toy-mirror-dreamerv3-uniform-train.steps=9000-seed=0"
     assert one.folder(tmp_path) == tmp_path / "mini" / one.name
+
+
+def test_names_that_are_too_long_for_a_folder_end_in_a_hash(tmp_path):
+    def made(images, last=0.5):
+        settings = {"env.images": images, "train.ratio": 7.0, "replay.beta": last}
+        mine = experiment(
+            tasks=("background-swap/walker_run",),
+            methods=(replace(OFTEN, settings=settings), UNIFORM),
+        )
+        return jobs(mine, "mini", 2)[::2]
+
+    beginning = "background-swap-walker_run-dreamerv3-curious-env.images=-"
+    rest = "-replay.beta=0.5-train.ratio=7.0-seed=0"
+    fits = "/" + "x" * (200 - len(beginning) - len(rest))
+    assert made(fits)[0].name == beginning + fits[1:] + rest
+    long = [job.name for last in (0.5, 0.25) for job in made(fits + "x" * 100, last)]
+    assert len({*long}) == 4  # they differ only in what was cut off
+    for name, seed in zip(long, (0, 1) * 2, strict=True):
+        assert len(name) == 200
+        assert re.fullmatch(f"{re.escape(beginning)}x+-[0-9a-f]{{10}}-seed={seed}", name)
+    assert long[0] == made(fits + "x" * 100)[0].name
+    (tmp_path / long[0]).mkdir()
 
 
 def test_settings_of_a_method_go_before_those_of_the_experiment():
