@@ -82,14 +82,9 @@ def look_at(name: str, config: EnvConfig) -> EnvFacts:
 
 
 def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
-    info = _try(name, env.env if isinstance(env, Adapted) else env)
-    logs = {key: np.asarray(value) for key, value in info.items() if key.startswith("log_")}
-    for key, value in logs.items():
-        if value.dtype.kind not in "biuf":
-            raise UnfitEnvironmentError(
-                f"{name} cannot be used: info[{key!r}] is {value!r}; what is stored with a step "
-                "(log_*) must be numbers"
-            )
+    opened, stepped = _try(name, env.env if isinstance(env, Adapted) else env)
+    info = {**stepped, **opened}
+    logs = {key: _log(name, key, opened, stepped) for key in info if key.startswith("log_")}
     clock = getattr(env.unwrapped, "clock", None)
     can_save = env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state")
     if can_save:
@@ -114,8 +109,26 @@ def _schedule(name: str, clock: Any, info: dict[str, Any]) -> tuple[tuple[int, s
     return None if is_own(name) and "phase" in info else ()
 
 
-def _try(name: str, env: gymnasium.Env) -> dict[str, Any]:
-    """One reset and one step, as the environment itself is; returns all that the two infos hold."""
+def _log(name: str, key: str, opened: dict[str, Any], stepped: dict[str, Any]) -> Array:
+    """A value of a log, of the shape that both infos give it and a dtype that holds both."""
+    values = [np.asarray(info[key]) for info in (opened, stepped) if key in info]
+    for value in values:
+        if value.dtype.kind not in "biuf":
+            raise UnfitEnvironmentError(
+                f"{name} cannot be used: info[{key!r}] is {value!r}; what is stored with a step "
+                "(log_*) must be numbers"
+            )
+    if values[0].shape != values[-1].shape:
+        raise UnfitEnvironmentError(
+            f"{name} cannot be used: info[{key!r}] has the shape {values[0].shape} after reset() "
+            f"and {values[-1].shape} after step(); right would be one shape"
+        )
+    # A count that begins as 0 may go on as 0.7, which must not become whole.
+    return values[0].astype(np.result_type(*(value.dtype for value in values)))
+
+
+def _try(name: str, env: gymnasium.Env) -> tuple[dict[str, Any], dict[str, Any]]:
+    """One reset and one step, as the environment itself is; returns the two infos."""
     observation, info = env.reset(seed=0)
     if not env.observation_space.contains(observation):
         raise UnfitEnvironmentError(
@@ -129,7 +142,7 @@ def _try(name: str, env: gymnasium.Env) -> dict[str, Any]:
         check_step(outcome, env.observation_space)
     except UnfitEnvironmentError as error:
         raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from None
-    return {**outcome[4], **info}
+    return info, outcome[4]
 
 
 def _check_state(name: str, env: gymnasium.Env) -> None:

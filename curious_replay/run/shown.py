@@ -128,7 +128,9 @@ def _log(infos: dict[str, Any], name: str, like: Array, num_envs: int) -> Array:
     if found is None:
         return np.zeros((num_envs, *like.shape), like.dtype)
     values = np.asarray(found)
-    if values.shape != (num_envs, *like.shape) or values.dtype.kind not in "biuf":
+    # Nothing is cut: 0.7 where whole numbers are stored would be 0 ever after.
+    numbers = values.dtype.kind in "biuf" and np.can_cast(values.dtype, like.dtype, "same_kind")
+    if values.shape != (num_envs, *like.shape) or not numbers:
         raise ValueError(
             f"info[{name!r}] is {values.dtype} of shape {values.shape[1:]} in mid-run; "
             f"right would be {like.dtype} of shape {like.shape}, as at its start"

@@ -111,6 +111,23 @@ class TextLog(Numbers):
         return observation, {"log_name": "text"}
 
 
+class Distances(Numbers):
+    """Logs a whole number at first, and fractions after it."""
+
+    def reset(self, **kwargs):
+        return super().reset(**kwargs)[0], {"log_distance": 0}
+
+    def step(self, action):
+        return (*super().step(action)[:-1], {"log_distance": 0.75})
+
+
+class Reshaped(Distances):
+    """Logs one number at first, and two after it."""
+
+    def step(self, action):
+        return (*super().step(action)[:-1], {"log_distance": np.zeros(2)})
+
+
 class Breaks(Saves):
     """Goes wrong at its fifth step, in a way to be chosen: always, or until a file is there."""
 
@@ -142,11 +159,13 @@ class Breaks(Saves):
             rest.pop()
         if self.how == "log":
             rest[-1] = {"log_x": np.zeros(3)}
+        if self.how == "fraction":
+            rest[-1] = {"log_whole": 0.5}
         return wrong.get(self.how, observation), *rest
 
     def reset(self, **kwargs):
         observation, info = super().reset(**kwargs)
-        return observation, info | {"log_x": 1.0}
+        return observation, info | {"log_x": 1.0, "log_whole": 1}
 
 
 class BreaksImage(Breaks):

@@ -95,6 +95,11 @@ def test_a_log_that_changes_its_shape_is_said(tmp_path):
         run(settings("log"), tmp_path / "run")
 
 
+def test_a_log_of_whole_numbers_that_becomes_a_fraction_is_said(tmp_path):
+    with pytest.raises(ValueError, match=r"'log_whole'\] is float64 .* right would be int64 of"):
+        run(settings("fraction"), tmp_path / "run")
+
+
 def test_a_world_that_counts_frames_need_not_know_how_to_go_to_one(tmp_path, caplog):
     arguments = json.dumps({"until": str(tmp_path / "once")})
     made = config("own_envs:Stumbles", env={"arguments_json": arguments}, train={"steps": 60})

@@ -113,6 +113,7 @@ def test_what_cannot_be_used_is_said_plainly(observation, action, message):
         ("own_envs:Lies", "observation that reset.. returns is not in its observation_space"),
         ("own_envs:NoReward", "returned the reward None"),
         ("own_envs:TextLog", "log_name.*must be numbers"),
+        ("own_envs:Reshaped", r"has the shape \(\) after reset.. and \(2,\) after step"),
         ("own_envs:Dated", r"get_state\(\).when is datetime64.*cannot be saved"),
         ("nowhere-v3", "unknown environment 'nowhere-v3'"),
     ],
@@ -162,6 +163,12 @@ def test_a_log_that_only_steps_have_is_stored(tmp_path):
     assert [*look_at("own_envs:Talkative", OwnConfig()).logs] == ["log_count"]
     run(config("own_envs:Talkative", train={"steps": 40}), tmp_path)
     assert read_lines(tmp_path / "episodes.jsonl")[0]["log/count"] == sum(range(10))
+
+
+def test_a_log_that_begins_whole_keeps_its_fractions(tmp_path):
+    assert look_at("own_envs:Distances", OwnConfig()).logs["log_distance"].dtype == np.float64
+    run(config("own_envs:Distances", train={"steps": 40}), tmp_path)
+    assert read_lines(tmp_path / "episodes.jsonl")[0]["log/distance"] == 7.5
 
 
 @pytest.mark.parametrize(("kind", "phase"), [("Steered", "late"), ("Scheduled", "early")])
