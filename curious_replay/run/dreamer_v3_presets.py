@@ -29,7 +29,27 @@ def dreamer_v3(kind: str, choice: Choice) -> Overrides:
             "eval": {"every": 50_000, "episodes": 5},
             "record": {"video_every": 50_000},
         }
-    if choice.scale == "mini" and kind.startswith("toy/"):
+    if choice.scale == "mini":
+        return _small(kind)
+    return {
+        "agent": {"size": "debug", "imagination": 3},
+        "train": {
+            "ratio": 8.0,
+            "batch_size": 2,
+            "batch_length": 8,
+            "prefill": 40,
+            "log_every": 50,
+            "save_every": 100,
+        },
+        "replay": {"capacity": 1000},
+        "eval": {"every": 100, "max_steps": 20},
+        "record": {"video_every": 100, "video_context": 3},
+    }
+
+
+def _small(kind: str) -> Overrides:
+    """For one or two CPU cores."""
+    if kind.startswith("toy/"):
         # Small worlds and short episodes: quick steps, and an eye on the near future.
         return _mini(
             {
@@ -44,7 +64,7 @@ def dreamer_v3(kind: str, choice: Choice) -> Overrides:
             {"ratio": 64.0, "batch_size": 8, "batch_length": 16, "prefill": 200, "log_every": 250},
             every=2000,
         )
-    if choice.scale == "mini" and kind == "control":
+    if kind == "control":
         # Thin bodies before a background that stays. Clipped at the published norm, the first
         # gradients are a hundred times the later ones, and a body is seen far later; and before it
         # is seen there is nothing to learn from acting.
@@ -67,26 +87,11 @@ def dreamer_v3(kind: str, choice: Choice) -> Overrides:
             },
             every=5000,
         )
-    if choice.scale == "mini":
-        return _mini(
-            {"size": "nano", "model_lr": 3e-4, "actor_lr": 1e-4, "critic_lr": 1e-4},
-            {"ratio": 64.0, "batch_size": 8, "batch_length": 32, "prefill": 500},
-            every=5000,
-        )
-    return {
-        "agent": {"size": "debug", "imagination": 3},
-        "train": {
-            "ratio": 8.0,
-            "batch_size": 2,
-            "batch_length": 8,
-            "prefill": 40,
-            "log_every": 50,
-            "save_every": 100,
-        },
-        "replay": {"capacity": 1000},
-        "eval": {"every": 100, "max_steps": 20},
-        "record": {"video_every": 100, "video_context": 3},
-    }
+    return _mini(
+        {"size": "nano", "model_lr": 3e-4, "actor_lr": 1e-4, "critic_lr": 1e-4},
+        {"ratio": 64.0, "batch_size": 8, "batch_length": 32, "prefill": 500},
+        every=5000,
+    )
 
 
 def _mini(agent: Mapping[str, Any], train: Mapping[str, Any], every: int) -> Overrides:
