@@ -12,7 +12,7 @@ from curious_replay.envs import registry
 from curious_replay.envs.schedule import PhaseClock
 from curious_replay.envs.vector import RestartingVectorEnv
 from curious_replay.run.env_config import EnvConfig, is_own
-from curious_replay.run.own_env import Adapted, make_own
+from curious_replay.run.own_env import Adapted, make_own, told
 from curious_replay.run.own_env_checks import check_step
 from curious_replay.run.plain import pack
 from curious_replay.run.spaces import Actions, UnfitEnvironmentError, read_spaces
@@ -84,6 +84,8 @@ def look_at(name: str, config: EnvConfig) -> EnvFacts:
 def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
     opened, stepped = _try(name, env.env if isinstance(env, Adapted) else env)
     info = {**stepped, **opened}
+    if isinstance(env, Adapted):
+        opened, stepped = told([opened]), told([stepped])  # what will be stored
     logs = {key: _log(name, key, opened, stepped) for key in info if key.startswith("log_")}
     clock = getattr(env.unwrapped, "clock", None)
     can_save = env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state")

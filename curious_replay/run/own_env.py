@@ -8,6 +8,7 @@ of its worker, so it is told, the episode ends, and nothing of it is ever learne
 import importlib
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,19 +68,20 @@ class Adapted(gymnasium.Wrapper):
         """Begin an episode."""
         observation, info = self.env.reset(**kwargs)
         check_observation("reset()", observation, self.env.observation_space)
-        return self._see(observation), _told(info)
+        return self._see(observation), told([info])
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Hold the action for some frames; rewards add up."""
-        total = 0.0
+        """Hold the action for some frames; rewards and logged counts add up."""
+        total, infos = 0.0, []
         for _ in range(self._repeat):
             outcome = self.env.step(action)
             check_step(outcome, self.env.observation_space)
             observation, reward, terminated, truncated, info = outcome
             total += float(reward)
+            infos.append(info)
             if terminated or truncated:
                 break
-        return self._see(observation), total, bool(terminated), bool(truncated), _told(info)
+        return self._see(observation), total, bool(terminated), bool(truncated), told(infos)
 
     def set_frame(self, frame: int) -> None:
         """Go to a frame of its schedule; nothing for one that cannot, which begins it anew."""
@@ -114,9 +116,27 @@ class Adapted(gymnasium.Wrapper):
         return seen
 
 
-def _told(info: dict[str, Any]) -> dict[str, Any]:
-    """What runs use of an info: they save it, and other parts may be of any kind."""
-    return {name: info[name] for name in info if name in USED or name.startswith("log_")}
+def told(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What runs use of the infos of a step's frames: they save it, and the rest may be anything.
+
+    A log that is one number adds up over the frames, as rewards do. Of all else the last is told.
+    """
+    said = {name: infos[-1][name] for name in USED if name in infos[-1]}
+    logs: dict[str, list[Array]] = {}
+    for info in infos:
+        for name, value in info.items():
+            if name.startswith("log_"):
+                logs.setdefault(name, []).append(np.asarray(value))
+    return {**said, **{name: _over_frames(name, values) for name, values in logs.items()}}
+
+
+def _over_frames(name: str, values: list[Array]) -> Any:
+    counts = all(value.ndim == 0 and value.dtype.kind in "biuf" for value in values)
+    if not counts or name == "log_phase":  # a phase has a number of its own: no sum says anything
+        return values[-1]
+    # NumPy counts booleans as 1 and gives small whole numbers room. So is a single frame treated:
+    # the dtype must not depend on how many frames an episode's last step had.
+    return np.sum(values)
 
 
 def _wrappers(env: gymnasium.Env) -> list[gymnasium.Env]:

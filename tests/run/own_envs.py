@@ -111,6 +111,29 @@ class TextLog(Numbers):
         return observation, {"log_name": "text"}
 
 
+class Touches(Numbers):
+    """Logs counts of many kinds at each frame, a place, and now and then an event."""
+
+    def reset(self, **kwargs):
+        return super().reset(**kwargs)[0], self._info()
+
+    def step(self, action):
+        outcome = super().step(action)
+        event = {"log_event": 1} if self.count % 3 == 1 else {}
+        return (*outcome[:-1], {**self._info(), **event, "frame": 10 * self.count})
+
+    def _info(self):
+        return {
+            "log_touches": 1,
+            "log_near": np.bool_(True),
+            "log_bytes": np.uint8(200),
+            "log_share": np.float32(0.5),
+            "log_place": [self.count, 0],
+            "log_phase": 3,
+            "frame": 0,
+        }
+
+
 class Distances(Numbers):
     """Logs a whole number at first, and fractions after it."""
 

@@ -72,6 +72,29 @@ def test_actions_are_repeated_and_rewards_summed():
     assert steps == [(3, False, False), (3, False, False), (1, True, False)]
 
 
+def test_counts_are_summed_over_the_frames_of_a_step():
+    """Events in any frame count; places, phases and frames are those of the last one."""
+    env = make_env("own_envs:Touches", OwnConfig(action_repeat=4, arguments_json='{"length": 6}'))
+    env.reset(seed=0)
+    infos = [env.step(0)[4] for _ in range(2)]
+    assert [info["log_touches"] for info in infos] == [4, 2]  # the episode ends at frame 6
+    assert [info["log_near"] for info in infos] == [4, 2]
+    assert [info["log_bytes"] for info in infos] == [800, 400]
+    assert [info["log_share"] for info in infos] == [2, 1]
+    assert [info.get("log_event", 0) for info in infos] == [2, 0]  # at frames 1 and 4
+    assert [info["log_place"].tolist() for info in infos] == [[4, 0], [6, 0]]
+    assert [info["log_phase"] for info in infos] == [3, 3]
+    assert [info["frame"] for info in infos] == [40, 60]
+
+
+@pytest.mark.parametrize("repeat", [1, 4])
+def test_logs_of_all_kinds_of_numbers_are_recorded_by_episode(repeat, tmp_path):
+    run(config("own_envs:Touches", env={"action_repeat": repeat}, train={"steps": 40}), tmp_path)
+    line = read_lines(tmp_path / "episodes.jsonl")[0]
+    found = {name: line[f"log/{name}"] for name in ("touches", "near", "bytes", "share")}
+    assert found == {"touches": 11, "near": 11, "bytes": 2200, "share": 5.5}  # 10 and the reset
+
+
 class Fixed(gymnasium.Env):
     def __init__(self, observation, action):
         self.observation_space, self.action_space = observation, action
