@@ -83,6 +83,7 @@ def look_at(name: str, config: EnvConfig) -> EnvFacts:
 
 def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
     opened, stepped = _try(name, env.env if isinstance(env, Adapted) else env)
+    _check_both(name, opened, stepped)
     info = {**stepped, **opened}
     if isinstance(env, Adapted):
         opened, stepped = told([opened]), told([stepped])  # what will be stored
@@ -109,6 +110,21 @@ def _schedule(name: str, clock: Any, info: dict[str, Any]) -> tuple[tuple[int, s
     if isinstance(clock, PhaseClock):
         return clock.schedule.changes if clock.forced is None else ((0, clock.forced),)
     return None if is_own(name) and "phase" in info else ()
+
+
+def _check_both(name: str, opened: dict[str, Any], stepped: dict[str, Any]) -> None:
+    """Refuse a phase or a frame of which only one of reset and step tells."""
+    without = {
+        "phase": "each new episode would be taken for a change of the world",
+        "frame": "each new episode would lose count of the frames",
+    }
+    for key, harm in without.items():
+        if (key in opened) != (key in stepped):
+            silent, telling = ("step", "reset") if key in opened else ("reset", "step")
+            raise UnfitEnvironmentError(
+                f"{name} cannot be used: {telling}() gives info[{key!r}] and {silent}() does not, "
+                f"so {harm}; right would be both of them, or neither"
+            )
 
 
 def _log(name: str, key: str, opened: dict[str, Any], stepped: dict[str, Any]) -> Array:

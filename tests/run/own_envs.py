@@ -111,6 +111,20 @@ class TextLog(Numbers):
         return observation, {"log_name": "text"}
 
 
+class TellsOnce(Numbers):
+    """Has an entry in the info of one method only."""
+
+    def __init__(self, method, key):
+        super().__init__()
+        self.method, self.told = method, {key: 1}
+
+    def reset(self, **kwargs):
+        return super().reset(**kwargs)[0], self.told if self.method == "reset" else {}
+
+    def step(self, action):
+        return (*super().step(action)[:-1], self.told if self.method == "step" else {})
+
+
 class Touches(Numbers):
     """Logs counts of many kinds at each frame, a place, and now and then an event."""
 

@@ -1,3 +1,5 @@
+import json
+
 import gymnasium
 import numpy as np
 import pytest
@@ -145,6 +147,15 @@ def test_what_fails_at_the_first_try_is_said_with_its_name(name, message, tmp_pa
     with pytest.raises(ValueError, match=message):
         run(config(name), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("key", ["phase", "frame"])
+@pytest.mark.parametrize(("method", "silent"), [("reset", "step"), ("step", "reset")])
+def test_phase_and_frame_are_told_by_reset_and_step_or_by_neither(method, silent, key):
+    settings = OwnConfig(arguments_json=json.dumps({"method": method, "key": key}))
+    message = rf"{method}\(\) gives info\['{key}'\] and {silent}\(\) does not.*right would be both"
+    with pytest.raises(UnfitEnvironmentError, match=message):
+        look_at("own_envs:TellsOnce", settings)
 
 
 def test_an_environment_with_a_state_is_resumed_exactly(tmp_path):
