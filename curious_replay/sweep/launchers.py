@@ -2,12 +2,16 @@
 
 import math
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from curious_replay.sweep.work import Launcher
+
+SLURM = ("sbatch", "srun", "sacct", "scancel")
+"""Commands of Slurm that submitit calls where the sweep is started."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ def launcher(
             yield chosen
     elif name == "slurm":
         _need("submitit", "slurm")
+        _need_slurm()
         from curious_replay.sweep.on_slurm import SlurmLauncher  # noqa: PLC0415
 
         yield SlurmLauncher(threads, slurm)
@@ -77,6 +82,15 @@ def launcher(
 def _need(package: str, extra: str) -> None:
     if find_spec(package) is None:
         raise ValueError(f"this launcher needs a package: pip install 'curious-replay[{extra}]'")
+
+
+def _need_slurm() -> None:
+    missing = [command for command in SLURM if shutil.which(command) is None]
+    if missing:
+        raise ValueError(
+            f"--launcher slurm: there is no command {', '.join(missing)} here; start the sweep on "
+            "a machine of a Slurm cluster from which jobs are submitted, or use --launcher local"
+        )
 
 
 def _cards() -> list[str]:

@@ -13,6 +13,7 @@ from submitit.core.job_environment import JobEnvironment
 from submitit.core.utils import DelayedSubmission, JobPaths, pickle_load
 from waiting import wait_for
 
+from curious_replay import cli
 from curious_replay.experiments import catalogue
 from curious_replay.experiments.experiment import jobs
 from curious_replay.sweep import on_slurm
@@ -124,3 +125,17 @@ def test_a_run_of_days_may_pass_many_time_limits(long_task, tmp_path, monkeypatc
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     executor = SlurmLauncher(1, SlurmOptions())._executor(long_task)
     assert executor._executor.max_num_timeout >= 1000
+
+
+def test_a_machine_without_slurm_is_refused(sweep_command, tmp_path, capsys, monkeypatch):
+    command = sweep_command(tmp_path, "--launcher", "slurm")
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert cli.main(command) == 2
+    said = capsys.readouterr().err
+    assert "--launcher slurm: there is no command sbatch, srun, sacct, scancel here" in said
+    for name in ("sbatch", "srun", "scancel"):
+        (tmp_path / "bin" / name).touch(mode=0o755)
+    assert cli.main(command) == 2
+    assert "there is no command sacct here" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
