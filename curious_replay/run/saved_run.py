@@ -32,11 +32,11 @@ class SavedRun:
     frame: int
 
 
-def pick_device(name: str) -> str:
-    """What "auto" stands for here."""
+def pick_device(name: str, option: str = "--train.device") -> str:
+    """What "auto" stands for here; `option` is where the name was given."""
     if name != "auto":
         if name == "cuda" and not torch.cuda.is_available():
-            raise ValueError("--train.device cuda: torch finds no graphics card here; use cpu")
+            raise ValueError(f"{option} cuda: torch finds no graphics card here; use cpu")
         return name
     return "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -52,6 +52,7 @@ def load_agent(
     folder: str | Path, device: Device = "auto", note: Callable[[str], None] = warnings.warn
 ) -> SavedRun:
     """The agent of a run as it was last saved."""
+    pick_device(device, "--device")  # before anything is read, and by the name it has here
     config = load_config(folder)
     config = replace(config, train=replace(config.train, device=device))
     saved = Checkpoints(Path(folder) / "checkpoints").newest(note)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from fake_agent import FakeAgent
 from runs import config, run
 
@@ -78,10 +79,12 @@ def test_the_command_prints_a_table_and_writes_a_film(trained, tmp_path, capsys)
         (["{run}", "--video", "film.avi"], "--video must end in .mp4, got 'film.avi'"),
         (["{run}", "--phase", "ball"], "--phase must be one of empty, object, got 'ball'"),
         (["{run}", "--episode-frames", "9"], "episodes of toy/two-rooms end by themselves"),
+        (["{run}", "--device", "cuda"], "curious: --device cuda: torch finds no graphics card"),
         (["nowhere"], "nowhere holds no run"),
     ],
 )
-def test_mistakes_are_explained(arguments, message, trained, capsys):
+def test_mistakes_are_explained(arguments, message, trained, capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert cli.main(["eval", *(a.format(run=trained) for a in arguments)]) == 2
     assert message in capsys.readouterr().err
 
