@@ -84,6 +84,8 @@ def evaluate(
         raise ValueError(f"--video must end in .mp4, got {str(video)!r}")
     if video is not None and run.facts.spaces.image is None:
         raise ValueError(f"--video: {run.config.choice.env} shows no image")
+    if seed < 0:
+        raise ValueError(f"--seed must be a whole number from 0 on, got {seed}")
     if phase is not None and run.facts.phases and phase not in run.facts.phases:
         raise ValueError(f"--phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
     config = run.config

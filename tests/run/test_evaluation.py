@@ -79,6 +79,7 @@ def test_the_command_prints_a_table_and_writes_a_film(trained, tmp_path, capsys)
         (["{run}", "--video", "film.avi"], "--video must end in .mp4, got 'film.avi'"),
         (["{run}", "--phase", "ball"], "--phase must be one of empty, object, got 'ball'"),
         (["{run}", "--episode-frames", "9"], "episodes of toy/two-rooms end by themselves"),
+        (["{run}", "--seed", "-3"], "--seed must be a whole number from 0 on, got -3"),
         (["{run}", "--device", "cuda"], "curious: --device cuda: torch finds no graphics card"),
         (["nowhere"], "nowhere holds no run"),
     ],
