@@ -86,6 +86,11 @@ def evaluate(
         raise ValueError(f"--video: {run.config.choice.env} shows no image")
     if seed < 0:
         raise ValueError(f"--seed must be a whole number from 0 on, got {seed}")
+    if phase is not None and not run.facts.has_phases:
+        raise ValueError(
+            f"--phase {phase!r}: {run.config.choice.env} has no phases that it can be put into; "
+            "leave it out"
+        )
     if phase is not None and run.facts.phases and phase not in run.facts.phases:
         raise ValueError(f"--phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
     config = run.config

@@ -90,6 +90,16 @@ def test_mistakes_are_explained(arguments, message, trained, capsys, monkeypatch
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("env", ["toy/count", "own_envs:Phases"])
+def test_a_phase_is_refused_where_none_can_be_chosen(env, tmp_path, capsys):
+    run(config(env, train={"steps": 20}), tmp_path / "run")
+    command = ["eval", str(tmp_path / "run"), "--episodes", "1"]
+    assert cli.main([*command, "--phase", "late"]) == 2
+    said = capsys.readouterr().err
+    assert f"--phase 'late': {env} has no phases that it can be put into; leave it out" in said
+    assert cli.main(command) == 0
+
+
 def test_other_options_of_the_command(trained, capsys):
     code = cli.main(
         [
