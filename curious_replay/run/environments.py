@@ -1,5 +1,7 @@
 """Environments for a run, ours and the user's own, and what one look at them tells."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,11 +15,14 @@ from curious_replay.envs.schedule import PhaseClock
 from curious_replay.envs.vector import RestartingVectorEnv
 from curious_replay.run.env_config import EnvConfig, is_own
 from curious_replay.run.own_env import Adapted, make_own, told
-from curious_replay.run.own_env_checks import check_step
+from curious_replay.run.own_env_checks import check_reset, check_step
+from curious_replay.run.own_env_errors import calling
 from curious_replay.run.plain import pack
 from curious_replay.run.spaces import Actions, UnfitEnvironmentError, read_spaces
 
 Array = np.ndarray
+Calls = Callable[[str], AbstractContextManager[Any]]
+"""What surrounds a call of an environment's method: users' errors are told, ours speak plainly."""
 
 
 @dataclass(frozen=True)
@@ -73,25 +78,28 @@ def look_at(name: str, config: EnvConfig) -> EnvFacts:
     """Make one, try it, and tell what it is; whatever is wrong is said with its name."""
     try:
         env = make_env(name, config)
+        try:
+            return _facts(name, env)
+        finally:
+            with suppress(Exception):  # what went wrong before is to be told, not what follows
+                env.close()
     except UnfitEnvironmentError as error:
-        raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from None
-    try:
-        return _facts(name, env)
-    finally:
-        env.close()
+        raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from error
 
 
 def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
-    opened, stepped = _try(name, env.env if isinstance(env, Adapted) else env)
-    _check_both(name, opened, stepped)
+    itself, calls = (env.env, calling) if isinstance(env, Adapted) else (env, nullcontext)
+    opened, stepped = _try(itself, calls)
+    _check_both(opened, stepped)
     info = {**stepped, **opened}
     if isinstance(env, Adapted):
-        opened, stepped = told([opened]), told([stepped])  # what will be stored
-    logs = {key: _log(name, key, opened, stepped) for key in info if key.startswith("log_")}
+        with calling("reading its log_*"):
+            opened, stepped = told([opened]), told([stepped])  # what will be stored
+    logs = {key: _log(key, opened, stepped) for key in info if key.startswith("log_")}
     clock = getattr(env.unwrapped, "clock", None)
     can_save = env.saveable if isinstance(env, Adapted) else env.has_wrapper_attr("get_state")
     if can_save:
-        _check_state(name, env.env if isinstance(env, Adapted) else env)
+        _check_state(itself, calls)
     return EnvFacts(
         spaces=read_spaces(env.observation_space, env.action_space),
         actions=Actions.of(env.action_space),
@@ -112,7 +120,7 @@ def _schedule(name: str, clock: Any, info: dict[str, Any]) -> tuple[tuple[int, s
     return None if is_own(name) and "phase" in info else ()
 
 
-def _check_both(name: str, opened: dict[str, Any], stepped: dict[str, Any]) -> None:
+def _check_both(opened: dict[str, Any], stepped: dict[str, Any]) -> None:
     """Refuse a phase or a frame of which only one of reset and step tells."""
     without = {
         "phase": "each new episode would be taken for a change of the world",
@@ -122,50 +130,51 @@ def _check_both(name: str, opened: dict[str, Any], stepped: dict[str, Any]) -> N
         if (key in opened) != (key in stepped):
             silent, telling = ("step", "reset") if key in opened else ("reset", "step")
             raise UnfitEnvironmentError(
-                f"{name} cannot be used: {telling}() gives info[{key!r}] and {silent}() does not, "
+                f"{telling}() gives info[{key!r}] and {silent}() does not, "
                 f"so {harm}; right would be both of them, or neither"
             )
 
 
-def _log(name: str, key: str, opened: dict[str, Any], stepped: dict[str, Any]) -> Array:
+def _log(key: str, opened: dict[str, Any], stepped: dict[str, Any]) -> Array:
     """A value of a log, of the shape that both infos give it and a dtype that holds both."""
     values = [np.asarray(info[key]) for info in (opened, stepped) if key in info]
     for value in values:
         if value.dtype.kind not in "biuf":
             raise UnfitEnvironmentError(
-                f"{name} cannot be used: info[{key!r}] is {value!r}; what is stored with a step "
-                "(log_*) must be numbers"
+                f"info[{key!r}] is {value!r}; what is stored with a step (log_*) must be numbers"
             )
     if values[0].shape != values[-1].shape:
         raise UnfitEnvironmentError(
-            f"{name} cannot be used: info[{key!r}] has the shape {values[0].shape} after reset() "
+            f"info[{key!r}] has the shape {values[0].shape} after reset() "
             f"and {values[-1].shape} after step(); right would be one shape"
         )
     # A count that begins as 0 may go on as 0.7, which must not become whole.
     return values[0].astype(np.result_type(*(value.dtype for value in values)))
 
 
-def _try(name: str, env: gymnasium.Env) -> tuple[dict[str, Any], dict[str, Any]]:
+def _try(env: gymnasium.Env, calls: Calls) -> tuple[dict[str, Any], dict[str, Any]]:
     """One reset and one step, as the environment itself is; returns the two infos."""
-    observation, info = env.reset(seed=0)
-    if not env.observation_space.contains(observation):
+    with calls("reset()"):
+        opened = env.reset(seed=0)
+    check_reset(opened, env.observation_space)
+    if not env.observation_space.contains(opened[0]):
         raise UnfitEnvironmentError(
-            f"{name} cannot be used: the observation that reset() returns is not in its "
-            f"observation_space {env.observation_space}"
+            "the observation that reset() returns is not in its observation_space "
+            f"{env.observation_space}"
         )
     actions = Actions.of(env.action_space)
     action = actions.to_env(actions.random(np.random.default_rng(0), 1))[0]
-    outcome = env.step(action)
-    try:
-        check_step(outcome, env.observation_space)
-    except UnfitEnvironmentError as error:
-        raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from None
-    return info, outcome[4]
+    with calls("step()"):
+        outcome = env.step(action)
+    check_step(outcome, env.observation_space)
+    return opened[1], outcome[4]
 
 
-def _check_state(name: str, env: gymnasium.Env) -> None:
+def _check_state(env: gymnasium.Env, calls: Calls) -> None:
     """Refuse a state that could not be written to checkpoints."""
+    with calls("get_state()"):
+        state = env.get_wrapper_attr("get_state")()
     try:
-        pack(env.get_wrapper_attr("get_state")(), {}, "get_state()")
+        pack(state, {}, "get_state()")
     except TypeError as error:
-        raise UnfitEnvironmentError(f"{name} cannot be used: {error}") from None
+        raise UnfitEnvironmentError(str(error)) from None

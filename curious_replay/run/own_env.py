@@ -8,7 +8,8 @@ of its worker, so it is told, the episode ends, and nothing of it is ever learne
 import importlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 from PIL import Image
 
-from curious_replay.run.own_env_checks import check_observation, check_step
+from curious_replay.run.own_env_checks import check_reset, check_step
+from curious_replay.run.own_env_errors import calling, described
 from curious_replay.run.spaces import Actions, Space, UnfitEnvironmentError, parts_of
 
 Array = np.ndarray
@@ -32,16 +34,24 @@ def make_own(name: str, arguments: dict[str, Any]) -> gymnasium.Env:
     if here not in sys.path:  # as `python -m` does, so that a file at hand is found
         sys.path.insert(0, here)
     module, _, kind = name.rpartition(":")
+    make: Callable[..., Any] = partial(gymnasium.make, name)
     try:
-        if not module or re.search(r"-v\d+$", kind):
-            return gymnasium.make(name, **arguments)
-        made = getattr(importlib.import_module(module), kind)(**arguments)
-    except (ImportError, AttributeError, TypeError, gymnasium.error.Error) as error:
-        raise UnfitEnvironmentError(f"{type(error).__name__}: {error}") from error
+        if module and not re.search(r"-v\d+$", kind):
+            make = getattr(importlib.import_module(module), kind)
+    except Exception as error:  # a module may do anything when it is imported
+        raise UnfitEnvironmentError(described(error)) from error
+    with calling("its constructor"):
+        try:
+            made = make(**arguments)
+        except (ImportError, gymnasium.error.Error) as error:  # what it needs is not there
+            raise UnfitEnvironmentError(described(error)) from error
     if not isinstance(made, gymnasium.Env):
         raise UnfitEnvironmentError(
             f"{kind} makes a {type(made).__name__}; right would be a gymnasium.Env"
         )
+    for space in ("observation_space", "action_space"):
+        if not hasattr(made, space):
+            raise UnfitEnvironmentError(f"it has no {space}; right would be to set it in __init__")
     return made
 
 
@@ -66,8 +76,9 @@ class Adapted(gymnasium.Wrapper):
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
-        observation, info = self.env.reset(**kwargs)
-        check_observation("reset()", observation, self.env.observation_space)
+        outcome = self.env.reset(**kwargs)
+        check_reset(outcome, self.env.observation_space)
+        observation, info = outcome
         return self._see(observation), told([info])
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

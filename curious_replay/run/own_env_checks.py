@@ -12,14 +12,19 @@ from gymnasium import spaces
 
 from curious_replay.run.spaces import Space, UnfitEnvironmentError
 
+OPENED = ("observation", "info")
 OUTCOME = ("observation", "reward", "terminated", "truncated", "info")
+
+
+def check_reset(outcome: Any, space: Space) -> None:
+    """Refuse what `reset` must not return; `space` is that of the observations."""
+    _check_parts("reset()", outcome, OPENED)
+    check_observation("reset()", outcome[0], space)
 
 
 def check_step(outcome: Any, space: Space) -> None:
     """Refuse what `step` must not return; `space` is that of the observations."""
-    if not isinstance(outcome, tuple) or len(outcome) != len(OUTCOME):
-        found = f"{len(outcome)} values" if isinstance(outcome, tuple) else repr(outcome)
-        raise UnfitEnvironmentError(f"step() returned {found}; right would be {', '.join(OUTCOME)}")
+    _check_parts("step()", outcome, OUTCOME)
     observation, reward = outcome[:2]
     number = np.asarray(reward)
     if number.size != 1 or number.dtype.kind not in "biuf" or not np.isfinite(number).all():
@@ -42,6 +47,18 @@ def check_observation(method: str, observation: Any, space: Space) -> None:
         )
     for name, part in space.spaces.items():
         _check_part(f"{method} returned an observation {name!r}", observation[name], part)
+
+
+def _check_parts(method: str, outcome: Any, right: tuple[str, ...]) -> None:
+    """Refuse all but as many values as are right, of which the last is a dictionary."""
+    if not isinstance(outcome, tuple) or len(outcome) != len(right):
+        values = f"{len(outcome)} values" if isinstance(outcome, tuple) else None
+        found = values or f"one value, of the type {type(outcome).__name__}"
+        raise UnfitEnvironmentError(f"{method} returned {found}; right would be {', '.join(right)}")
+    if not isinstance(outcome[-1], dict):
+        raise UnfitEnvironmentError(
+            f"{method} returned the info {outcome[-1]!r}; right would be a dictionary, as {{}}"
+        )
 
 
 def _check_part(what: str, value: Any, space: Space) -> None:

@@ -99,6 +99,10 @@ class Lies(Numbers):
         return np.zeros((64, 64, 3))
 
 
+class Outside(Numbers):
+    observation_space = spaces.Box(5, 9, (3,), np.float64)
+
+
 class NoReward(Numbers):
     def step(self, action):
         observation, _, *rest = super().step(action)
