@@ -1,12 +1,14 @@
 import json
+from functools import partial
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from own_envs import Dictionary, Saves
+from own_envs import Dictionary, Distances, Saves
 from runs import config, lines, run
 
+from curious_replay.envs.vector import RestartingVectorEnv
 from curious_replay.run.env_config import OwnConfig
 from curious_replay.run.environments import Adapted, UnfitEnvironmentError, look_at, make_env
 from curious_replay.run.files import read_lines
@@ -204,6 +206,15 @@ def test_a_log_that_begins_whole_keeps_its_fractions(tmp_path):
     assert look_at("own_envs:Distances", OwnConfig()).logs["log_distance"].dtype == np.float64
     run(config("own_envs:Distances", train={"steps": 40}), tmp_path)
     assert read_lines(tmp_path / "episodes.jsonl")[0]["log/distance"] == 7.5
+
+
+def test_fractions_are_kept_beside_an_environment_that_begins_with_a_whole_number():
+    make = [partial(Distances, length) for length in (3, 5)]
+    envs = RestartingVectorEnv(make, processes=False)
+    envs.reset(seed=0)
+    told = [envs.step(np.zeros(2, np.int64))[4]["log_distance"].tolist() for _ in range(6)]
+    assert told == [[0.75, 0.75]] * 3 + [[0, 0.75]] + [[0.75, 0.75], [0.75, 0]]
+    envs.close()
 
 
 @pytest.mark.parametrize(("kind", "phase"), [("Steered", "late"), ("Scheduled", "early")])
