@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Literal
 
 import tyro
@@ -110,6 +111,8 @@ def main(arguments: Sequence[str], console: Console) -> int:
         for entry in sweep.entries.values():
             console.print(f"{entry.status:<9} {entry.task.name}", highlight=False, soft_wrap=True)
         return 0
+    out = command.out or Path("out") / f"{experiment.name}-{command.scale}"
+    _check_writable(out)
     title = f"{experiment.name} at {command.scale} scale: {len(tasks)} runs in {command.runs}"
     with Stop() as stop:
         with SweepTable(console, sweep, title) as table:
@@ -121,7 +124,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
         if sweep.stopped and stop.signal is not None:
             console.print("stopped; the same command goes on where it was", highlight=False)
             return 128 + stop.signal
-    _write(command, experiment, wanted, runs, console)
+    _write(command, experiment, wanted, runs, out, console)
     failed = sweep.of_status("failed")
     for entry in failed:
         task = entry.task
@@ -141,15 +144,25 @@ def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
     return [job for job in wanted if not only or job.method.name in only]
 
 
+def _check_writable(out: Path) -> None:
+    """Before days of computing: the folder for the page can be made and written to."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise ValueError(f"--out: nothing can be written to {out}: {error.strerror}") from error
+
+
 def _write(
     command: SweepCommand,
     experiment: Experiment,
     wanted: Sequence[Job],
     runs: Path,
+    out: Path,
     console: Console,
 ) -> None:
     """Measure what is there and write it down."""
-    out = command.out or Path("out") / f"{experiment.name}-{command.scale}"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         made = page.write(experiment, command.scale, wanted, runs, out, command.whole)

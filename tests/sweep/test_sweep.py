@@ -251,6 +251,15 @@ def test_bad_values_are_refused_before_anything_runs(options, message, tmp_path,
     assert not any(tmp_path.iterdir())
 
 
+def test_a_page_that_cannot_be_written_is_refused_before_anything_runs(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    place = str(tmp_path / "file" / "page")
+    assert cli.main(["sweep", GRID, "--runs", str(tmp_path / "runs"), "--out", place]) == 2
+    said = capsys.readouterr().err
+    assert f"--out: nothing can be written to {place}: Not a directory" in " ".join(said.split())
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_file_without_an_experiment_is_refused(tmp_path, capsys):
     (tmp_path / "empty.py").write_text("")
     assert cli.main(["sweep", str(tmp_path / "empty.py")]) == 2
