@@ -84,7 +84,7 @@ def _other_numbers(data: bytes, rng: random.Random) -> bytes:
     out = io.BytesIO()
     match rng.randrange(5):
         case 0 if array.size and array.dtype.kind != "U":
-            with suppress(ValueError, RuntimeError):  # not all numbers are others too
+            with suppress(ValueError, TypeError, RuntimeError):  # not all can be others too
                 array = array.astype(rng.choice(["i8", "f8", "f4", "u1", "U3", "?"]))
         case 1:
             array = rng.choice([array[None], array.reshape(-1)[:-1], np.tile(array, 2), array.T])
