@@ -145,10 +145,10 @@ def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
 
 
 def _check_writable(out: Path) -> None:
-    """Before days of computing: the folder for the page can be made and written to."""
+    """Before days of computing: the folder for the page can be made, or is there and writable."""
+    there = next(place for place in (out, *out.parents) if place.exists())
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=out):
+        with TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise ValueError(f"--out: nothing can be written to {out}: {error.strerror}") from error
