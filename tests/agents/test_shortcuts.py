@@ -8,6 +8,7 @@ from curious_replay.agents.blocks.dense import DREAMER_V3
 from curious_replay.agents.blocks.latents import Categorical
 from curious_replay.agents.blocks.lookup import (
     OneHotFeatures,
+    add_up,
     as_tensor,
     look_up,
     pays,
@@ -65,6 +66,23 @@ def test_looking_up_gives_a_product_without_gradient():
     found = look_up(features.ones, weight)
     torch.testing.assert_close(found, F.linear(state.stoch, weight.detach()))
     assert not found.requires_grad
+
+
+def test_adding_up_gives_the_gradient_of_looking_up():
+    state, features = one_hot_states(6, 2)
+    weight = torch.randn(7, LATENT.size, requires_grad=True)
+    of_products = torch.randn(6, 2, 7)
+    F.linear(state.stoch, weight).backward(of_products)
+    found = add_up(features.ones, of_products, LATENT.size)
+    torch.testing.assert_close(found, weight.grad.T)
+
+
+def test_sums_of_no_rows_are_zero():
+    features = OneHotFeatures(torch.zeros(5, 1), torch.tensor([[1, 6, 8]] * 5), LATENT.size)
+    found = add_up(features.ones, torch.ones(5, 2), LATENT.size)
+    wanted = torch.zeros(LATENT.size, 2)
+    wanted[[1, 6, 8]] = 5
+    torch.testing.assert_close(found, wanted)
 
 
 def test_it_pays_on_a_cpu_in_single_precision():

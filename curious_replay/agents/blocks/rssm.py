@@ -101,7 +101,7 @@ class Rssm(nn.Module):
         assert isinstance(self.latent, Categorical)
         weight = self.inputs.weight
         of_stoch, of_action = weight[:, : state.size], weight[:, state.size :]
-        product = F.linear(bounded(action), of_action).add_(look_up(state.ones, of_stoch))
+        product = look_up(state.ones, of_stoch).addmm_(bounded(action), of_action.T)
         deter = self.gru(self.inputs.finish(product), state.deter)
         return OneHotFeatures(deter, self.latent.draw_ones(self.prior(deter), noise), state.size)
 
