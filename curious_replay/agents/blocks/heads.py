@@ -8,10 +8,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import Style, mlp
 from curious_replay.agents.blocks.lookup import Features, as_tensor
-from curious_replay.agents.blocks.maths import exact, symexp, symlog
+from curious_replay.agents.blocks.maths import REGISTER, exact, symexp, symlog
 
 LARGEST = 20.0  # of the bins, in symlog space
-REGISTER = 8  # numbers that processors multiply at once
 
 
 class TwoHot:

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+REGISTER = 8  # numbers that a processor multiplies at once
+
 
 def symlog(x: Tensor) -> Tensor:
     """Logarithm of the distance from 0, with the sign of x."""

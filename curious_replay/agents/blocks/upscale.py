@@ -12,13 +12,15 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F  # noqa: N812
 
+from curious_replay.agents.blocks.maths import REGISTER
+
 
 def upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Double an image: `F.conv_transpose2d` with stride 2 and padding 1.
 
     x [N, H, W, C], weight [C, D, 4, 4], bias [D] -> [N, 2 H, 2 W, D].
     """
-    few = x.device.type == "cpu" and weight.shape[1] < 8  # fewer than a register holds
+    few = x.device.type == "cpu" and weight.shape[1] < REGISTER
     if few and not torch.is_autocast_enabled("cpu"):
         double: Any = _Upscale.apply
         result: Tensor = double(x, weight, bias)
@@ -37,11 +39,15 @@ class _Upscale(torch.autograd.Function):
         # A pixel's part in new row r of the two between it and the next is row 2 + r of the
         # kernel, and row r of the kernel is the next one's; so for columns.
         taps = weight.reshape(inputs, outputs, 2, 2, 2, 2).flip(2, 4)  # axes 2 and 4: which pixel
-        kernel = taps.permute(3, 5, 1, 0, 2, 4).flatten(0, 2)
+        rows = taps.permute(3, 5, 1, 0, 2, 4).flatten(1, 2)
+        # Two new pixels side by side are filled up to whole registers: that halves the time.
+        used, more = 2 * outputs, -2 * outputs % REGISTER
+        kernel = F.pad(rows, (0, 0, 0, 0, 0, 0, 0, more)).flatten(0, 1)
         kernel = kernel.contiguous(memory_format=torch.channels_last)
-        y = F.conv2d(x.permute(0, 3, 1, 2), kernel, bias.repeat(4), padding=1)
+        biases = F.pad(bias.repeat(2), (0, more)).repeat(2)
+        y = F.conv2d(x.permute(0, 3, 1, 2), kernel, biases, padding=1)
         n, _, height, width = y.shape  # one more than pixels: also around the border
-        y = y.permute(0, 2, 3, 1).reshape(n, height, width, 2, 2, outputs).transpose(2, 3)
+        y = y.permute(0, 2, 3, 1).reshape(n, height, width, 2, -1)[..., :used].transpose(2, 3)
         return y.reshape(n, 2 * height, 2 * width, outputs)[:, 1:-1, 1:-1]
 
     @staticmethod
