@@ -30,7 +30,7 @@ class Imagined(NamedTuple):
 
     features: Features  # [H + 1, N, F]
     actions: Tensor  # [H + 1, N, A], chosen at each of the states
-    outputs: Tensor  # [H + 1, N, ...], of the actor's network
+    outputs: Tensor  # [H, N, ...], of the actor's network, of all actions but the last
 
 
 class Study(NamedTuple):
@@ -90,12 +90,14 @@ class Behaviour(nn.Module, ABC):
         actions, outputs = [], []
         for t in range(steps + 1):
             features.append(state.feature)
-            outputs.append(self.actor(features[-1].detach()))
+            # By REINFORCE nothing is learned of the last action: no return follows it.
+            with torch.set_grad_enabled(t < steps or not self.actor.discrete):
+                outputs.append(self.actor(features[-1].detach()))
             actions.append(self.actor.policy(outputs[-1]).sample(action_noise[t]))
             if t < steps:
                 with torch.set_grad_enabled(not self.actor.discrete):
                     state = step(state, actions[-1], latent_noise[t])
-        return Imagined(stack(features), torch.stack(actions), torch.stack(outputs))
+        return Imagined(stack(features), torch.stack(actions), torch.stack(outputs[:-1]))
 
 
 class Dreamer(Agent):
@@ -227,7 +229,7 @@ class Dreamer(Agent):
         """Image and vector as the networks want them, [..., H, W, 3] and [..., V]."""
         image = vector = None
         if self.spaces.image is not None:
-            image = self._load(fields["image"]) / 255 - 0.5
+            image = self._load(fields["image"]).div_(255).sub_(0.5)
         if self.spaces.vector:
             vector = self.scale_vector(self._load(fields["vector"]))
         return image, vector

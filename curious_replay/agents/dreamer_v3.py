@@ -207,8 +207,8 @@ class ActorCritic(Behaviour):
         with torch.set_grad_enabled(not self.actor.discrete):
             rewards = reward(imagined)
             goes_on = torch.cat([goes_on.unsqueeze(0), model.goes_on(imagined.features[1:])])
-        critic = self.critic(imagined.features)
-        values = critic.mean
+        critic = self.critic(imagined.features[:-1])
+        values = torch.cat([critic.mean, self.critic(imagined.features[-1:]).mean])
         returns = lambda_returns(
             rewards, self.discount * goes_on[1:], values, self.config.return_lambda
         )
@@ -217,7 +217,7 @@ class ActorCritic(Behaviour):
         scale = self.return_scale.update(returns)
 
         advantage = (returns - values[:-1]) / scale
-        policy = self.actor.policy(imagined.outputs[:-1])
+        policy = self.actor.policy(imagined.outputs)
         if isinstance(policy, OneHotPolicy):
             gain = policy.log_probability(imagined.actions[:-1]) * advantage.detach()
         else:
@@ -229,7 +229,7 @@ class ActorCritic(Behaviour):
 
         with torch.no_grad():
             slow = self.slow_critic(imagined.features[:-1]).mean
-        critic_loss = (weights * critic[:-1].loss(returns.detach(), slow)).mean()
+        critic_loss = (weights * critic.loss(returns.detach(), slow)).mean()
         critic_norm = self.critic_adam.step(critic_loss)
         check_finite("critic", {"gradient": critic_norm})
         self.slow_critic.follow(self.critic)

@@ -325,7 +325,7 @@ def test_continuous_actor_follows_the_gradient_of_its_return():
         learn(agent)
         with torch.no_grad():
             returns, weights, _ = by_definition(agent, caught["imagined"], first_by_head=True)
-            entropy = agent.behaviour.actor.policy(caught["imagined"].outputs[:-1]).entropy
+            entropy = agent.behaviour.actor.policy(caught["imagined"].outputs).entropy
         return -(weights * (returns + 0.1 * entropy)).mean().item()
 
     assert objective() == pytest.approx(caught["actor"].item(), rel=1e-6)

@@ -70,7 +70,7 @@ def test_continuous_actor_follows_the_gradient_of_its_return(ends):
         learn(agent)
         with torch.no_grad():
             returns, _, _ = by_definition(agent, caught["imagined"])
-            entropy = agent.behaviour.actor.policy(caught["imagined"].outputs[:-2]).entropy
+            entropy = agent.behaviour.actor.policy(caught["imagined"].outputs[:-1]).entropy
         return -(held[:-1] * (returns[1:] + 0.1 * entropy)).mean().item()
 
     assert objective() == pytest.approx(caught["actor"].item(), rel=1e-6)

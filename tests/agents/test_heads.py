@@ -65,9 +65,8 @@ def test_a_loss_is_the_cross_entropy_with_both_bins(head):
     torch.testing.assert_close(predicted.loss(target), wanted, rtol=1e-4, atol=0)
 
 
-def test_parts_and_copies_are_distributions_too(head):
+def test_copies_predict_the_same(head):
     x = torch.randn(4, 3, 5, dtype=torch.float64)
-    torch.testing.assert_close(head(x)[1:].mean, head(x[1:]).mean)
     torch.testing.assert_close(SlowCopy(head, 0.1)(x).mean, head(x).mean)
 
 

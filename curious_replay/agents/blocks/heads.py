@@ -23,9 +23,6 @@ class TwoHot:
         self.logits = exact(logits)
         self.bins = torch.linspace(-LARGEST, LARGEST, bins).to(self.logits)
 
-    def __getitem__(self, part: slice) -> "TwoHot":
-        return TwoHot(self.logits[part], len(self.bins))
-
     @property
     def mean(self) -> Tensor:
         """Expectation [...], taken in symlog space."""
