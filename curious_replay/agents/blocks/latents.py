@@ -12,7 +12,7 @@ def mix_uniform(logits: Tensor, share: float) -> Tensor:
     probabilities = F.softmax(exact(logits), -1)
     if share == 0:
         return probabilities
-    return probabilities * (1 - share) + share / logits.shape[-1]
+    return (probabilities * (1 - share)).add_(share / logits.shape[-1])
 
 
 def log_mix_uniform(logits: Tensor, share: float) -> Tensor:
