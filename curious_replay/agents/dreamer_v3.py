@@ -207,7 +207,7 @@ class ActorCritic(Behaviour):
         with torch.set_grad_enabled(not self.actor.discrete):
             rewards = reward(imagined)
             goes_on = torch.cat([goes_on.unsqueeze(0), model.goes_on(imagined.features[1:])])
-        critic = self.critic(imagined.features[:-1])
+        critic = self.critic(imagined.features[:-1])  # it learns nothing of the last state
         values = torch.cat([critic.mean, self.critic(imagined.features[-1:]).mean])
         returns = lambda_returns(
             rewards, self.discount * goes_on[1:], values, self.config.return_lambda
