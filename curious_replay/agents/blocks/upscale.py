@@ -40,7 +40,7 @@ class _Upscale(torch.autograd.Function):
         # kernel, and row r of the kernel is the next one's; so for columns.
         taps = weight.reshape(inputs, outputs, 2, 2, 2, 2).flip(2, 4)  # axes 2 and 4: which pixel
         rows = taps.permute(3, 5, 1, 0, 2, 4).flatten(1, 2)
-        # Two new pixels side by side are filled up to whole registers: that takes a third less time.
+        # Two new pixels side by side are filled up to whole registers, in a third less time.
         used, more = 2 * outputs, -2 * outputs % REGISTER
         kernel = F.pad(rows, (0, 0, 0, 0, 0, 0, 0, more)).flatten(0, 1)
         kernel = kernel.contiguous(memory_format=torch.channels_last)
