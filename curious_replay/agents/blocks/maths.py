@@ -1,4 +1,4 @@
-"""Small functions of tensors that many blocks need."""
+"""Small functions of tensors, and a size, that many blocks need."""
 
 import torch
 from torch import Tensor
