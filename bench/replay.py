@@ -93,8 +93,12 @@ def buffer_rates(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Sample 16 x 64 images, update 1,024 priorities, add a step; and the limit for sampling."""
     stream = peers.Stream(options.steps, np.random.default_rng(0))
     buffers = available(peers.BUFFERS, options.peers, stream)
-    sample = {"sample 16x64": lambda b: b.sample}
-    results = race({**buffers, "limit: NumPy copy": peers.CopyLimit(stream)}, sample, options)
+    sampling: dict[str, Callable[[], object]] = {name: b.sample for name, b in buffers.items()}
+    ours = buffers[OURS]
+    assert isinstance(ours, peers.CuriousBuffer)
+    sampling[f"{OURS}, no repeats"] = ours.sample_apart
+    sampling["limit: NumPy copy"] = peers.CopyLimit(stream).sample
+    results = race(sampling, {"sample 16x64": lambda sample: sample}, options)
     rest = race(buffers, {"update 1024": lambda b: b.update, "add": lambda b: b.add}, options)
     return {name: {**row, **rest.get(name, {})} for name, row in results.items()}
 

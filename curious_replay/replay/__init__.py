@@ -6,14 +6,17 @@ batch = buffer.sample(16)
 buffer.update(batch.ids, {"model": loss})
 """
 
-from .buffer import Batch, ReplayBuffer
+from .batch import Batch
+from .buffer import ReplayBuffer
 from .chunkfiles import LoadError
-from .priority import Adversarial, Count, Curious, Rule, TemporalDifference, Uniform
+from .mixture import Balanced, Mixture
+from .priority import Adversarial, Count, Curious, TemporalDifference, Uniform
 from .reading import SavedBuffer
-from .sampler import Mixture
+from .rule import Rule
 
 __all__ = [
     "Adversarial",
+    "Balanced",
     "Batch",
     "Count",
     "Curious",

@@ -3,7 +3,7 @@
 import operator
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
@@ -12,39 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from . import saving
+from .batch import Batch, Counts
 from .fields import Array, Layout, flatten, nest
-from .priority import Curious, Floats, Rule
-from .sampler import Mixture, Sampler
+from .mixture import Mixture
+from .priority import Curious
+from .rule import Floats, Rule
+from .sampler import Sampler
 from .scratch import Scratch
 from .storage import Storage
 from .sumtree import Ints
-from .windows import STALE, Window, Windows
+from .windows import STALE, Window, Windows, count_copies
 
 _INT64 = np.dtype(np.int64)
-
-
-class Batch(dict[str, Any]):
-    """Windows of steps: a dict of arrays [B, T, ...], nested as the steps were.
-
-    ids            int64 [B, T]    names of the steps, for `ReplayBuffer.update`
-    probabilities  float64 [B]     with which one draw chose the drawn step of each window
-    """
-
-    def __init__(self, fields: Mapping[str, Any], ids: Ints, probabilities: Floats) -> None:
-        super().__init__(fields)
-        self.ids = ids
-        self.probabilities = probabilities
-
-
-@dataclass
-class Counts:
-    """What happened to a buffer since it was made, over all saves and loads."""
-
-    added: int = 0  # steps
-    sampled: int = 0  # windows
-    updated: int = 0  # steps that received feedback
-    stale: int = 0  # feedback for steps that were gone by then, ignored
-    refused: int = 0  # priorities not taken because they, or their signal, were not finite
 
 
 class ReplayBuffer:
@@ -61,6 +40,8 @@ class ReplayBuffer:
         seed: of the draws.
         directory: None: steps are kept in memory. A folder: they are kept in memory-mapped files
             below it, and may be larger than memory.
+        repeats: whether windows of one batch may share steps. If not, each is drawn from the steps
+            whose windows touch none of those before it, for as long as there are any.
 
     All methods may be called from several threads.
     """
@@ -75,6 +56,7 @@ class ReplayBuffer:
         cross_episodes: bool = True,
         seed: int = 0,
         directory: str | Path | None = None,
+        repeats: bool = True,
     ) -> None:
         capacity, length, num_envs = map(operator.index, (capacity, length, num_envs))
         shortest = 2 if window == "first" else 1
@@ -94,6 +76,7 @@ class ReplayBuffer:
         self.num_envs = num_envs
         self.window = window
         self.cross_episodes = bool(cross_episodes)
+        self.repeats = bool(repeats)
         self.directory = None if directory is None else Path(directory).absolute()
         slots = capacity // num_envs * num_envs
         self.windows = Windows(capacity // num_envs, length, num_envs, window, cross_episodes)
@@ -108,8 +91,27 @@ class ReplayBuffer:
 
     @property
     def rule(self) -> Rule | Mixture:
-        """The rule that makes the priorities."""
+        """The rule that makes the priorities.
+
+        Another one may be put on at any time. Steps that were trained on then have the priorities
+        that it makes of their visits and last signals, the others its `p_max`. A signal that it
+        reads must have been told.
+        """
         return self.sampler.rule
+
+    @rule.setter
+    def rule(self, rule: Rule | Mixture) -> None:
+        if rule != self.rule:  # what it has judged itself is exact already
+            self.put_on(rule)
+
+    def put_on(self, rule: Rule | Mixture, *, cold: bool = False) -> None:
+        """Put a rule on as `buffer.rule = rule` does.
+
+        With `cold` signals that it reads need not have been told: steps without them have `p_max`.
+        """
+        with self.lock:
+            slots, _, _ = self._find(self.windows.ids_of_all())
+            self.sampler.put_on(rule, slots, cold=cold)
 
     @property
     def ready(self) -> bool:
@@ -174,7 +176,7 @@ class ReplayBuffer:
         self._torn = False
 
     def sample(self, batch_size: int, length: int | None = None) -> Batch:
-        """Draw `batch_size` windows, independently and with replacement.
+        """Draw `batch_size` windows, independently and with replacement, or without `repeats`.
 
         `length` asks for shorter ones than those of the buffer, of 1 step or more; the drawn step
         is where it is in all windows: last, or second (first in a window of 1).
@@ -192,14 +194,22 @@ class ReplayBuffer:
                     f"steps{inside}, or all priorities are 0; {len(self)} steps are stored in "
                     "all. See `ready`."
                 )
-            slots, probabilities = self.sampler.draw(batch_size, self.rng)
+            if self.repeats:
+                slots, probabilities = self.sampler.draw(batch_size, self.rng)
+            else:
+                slots, probabilities = self.sampler.draw_apart(
+                    batch_size, length, self.windows, self.rng
+                )
             envs, starts, ids = self.windows.around(slots, length)
             names, positions = self.storage.layout.in_batches
             arrays = self.storage.gather(positions, envs, starts, length)
             fields = dict(zip(names, arrays, strict=True))
             fields["is_first"][:, 0] = True  # no state from before the window is known
+            copies = count_copies(envs, starts, length)
             self.counts.sampled += batch_size
-            return Batch(nest(fields), ids, probabilities)
+            self.counts.drawn += ids.size
+            self.counts.copies += copies
+            return Batch(nest(fields), ids, probabilities, (ids.size - copies) / ids.size)
 
     def update(self, ids: npt.ArrayLike, signals: Mapping[str, npt.ArrayLike]) -> None:
         """Tell how the agent did on steps it was trained on: each counts as one visit.
@@ -208,32 +218,34 @@ class ReplayBuffer:
             ids: of the steps, in any shape; usually `batch.ids` [B, T]. A step that occurs more
                 than once counts as one visit, and the last of its signals is taken.
             signals: per step numbers in the shape of `ids`, such as "model" (the world model's
-                loss), "likelihood", "kl" or "td". Those that the rule does not read are ignored.
+                loss), "likelihood", "kl" or "td". The last finite value of each is kept with the
+                step, also of those that the rule does not read.
         """
         ids = np.asarray(ids)
-        used = {}
-        for name in self.sampler.signals:
-            if name not in signals:
-                raise ValueError(
-                    f"{self.rule} reads the signal {name!r}; the signals given are {list(signals)}"
-                )
-            signal = np.asarray(signals[name], np.float64)
+        told = {}
+        for name, values in signals.items():
+            signal = np.asarray(values, np.float64)
             if signal.shape != ids.shape:
                 raise ValueError(
                     f"signal {name!r}: expected the shape of the ids {list(ids.shape)}, "
                     f"got {list(signal.shape)}"
                 )
-            used[name] = signal.reshape(-1)
+            told[name] = signal.reshape(-1)
         with self.lock:
+            for name in self.sampler.signals:
+                if name not in told:
+                    raise ValueError(
+                        f"{self.rule} reads the signal {name!r}; the signals given are {list(told)}"
+                    )
             slots, visits, stale = self._find(ids)
             if stale:
                 there = slots != STALE
                 slots, visits = slots[there], visits[there]
-                used = {name: signal[there] for name, signal in used.items()}
-            judgement = self.sampler.judge(slots, visits, used)
+                told = {name: signal[there] for name, signal in told.items()}
+            judgement = self.sampler.judge(slots, visits, told)
             self._torn = True
             self.counts.stale += stale
-            self.counts.refused += self.sampler.update(judgement)
+            self.counts.refused += self.sampler.update(judgement, told)
             self.counts.updated += len(slots)
             self._torn = False
 
@@ -252,6 +264,39 @@ class ReplayBuffer:
         with self.lock:
             _, visits, _ = self._find(ids)
             return visits.reshape(np.shape(ids))
+
+    def signals(self, ids: npt.ArrayLike, name: str) -> npt.NDArray[np.float32]:
+        """Return the last finite value that was told of a signal, in the shape of `ids`.
+
+        NaN for steps that are gone, or of which it was never told.
+        """
+        with self.lock:
+            slots, _, _ = self._find(ids)
+            history = self.sampler.history
+            if name not in history.names:
+                raise KeyError(
+                    f"no signal {name!r} was told to this buffer, only {sorted(history.names)}"
+                )
+            told = history.told[history.names.index(name), slots]
+            return np.where(slots != STALE, told, np.float32(np.nan)).reshape(np.shape(ids))
+
+    def terms(self, ids: npt.ArrayLike, part: int = 0) -> dict[str, Floats] | None:
+        """Take the priorities of `ids` apart into what the rule names, such as count and surprise.
+
+        Each in the shape of `ids`, and 0 for steps that are gone. All of a step that was never
+        trained on is the first term, the count where there is one. None for a rule of your own
+        that is no sum of terms. `part` is as in `priorities`.
+        """
+        with self.lock:
+            slots, _, _ = self._find(ids)
+            terms = self.sampler.parts[part].terms(slots, self.sampler.history)
+            if terms is None:
+                return None
+            there = slots != STALE
+            return {
+                name: np.where(there, term, 0.0).reshape(np.shape(ids))
+                for name, term in terms.items()
+            }
 
     def stored(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return whether the steps `ids` are still in the buffer, in their shape."""
@@ -288,29 +333,22 @@ class ReplayBuffer:
     def stats(self) -> dict[str, float]:
         """Return numbers for a log: sizes, counts so far, spread of visits and priorities.
 
+        `distinct` is the share of distinct steps in a batch, `novelty_share` the count term's share
+        of what draws go by.
+
         Reads the bookkeeping of all steps, which takes some 60 ms for a million.
         """
         with self.lock:
             self._settle()
-            slots, visits, _ = self._find(self.windows.ids_of_all())
-            numbers: dict[str, float] = {
+            slots, _, _ = self._find(self.windows.ids_of_all())
+            return {
                 "steps": len(slots),
                 "capacity": self.capacity,
                 "bytes": self.storage.nbytes if self.storage else 0,
                 **asdict(self.counts),
-                "visits_mean": float(visits.mean()) if len(slots) else 0.0,
-                "visits_max": int(visits.max(initial=0)),
-                "never_visited": int(np.count_nonzero(visits == 0)),
+                "distinct": 1 - self.counts.copies / max(self.counts.drawn, 1),
+                **self.sampler.stats(slots),
             }
-            for part, prefix in zip(self.sampler.parts, ("", "second_"), strict=False):
-                leaves = part.tree.leaves[slots]
-                drawable = leaves[leaves > 0]
-                numbers[f"{prefix}sampleable"] = len(drawable)
-                numbers[f"{prefix}priority_mean"] = float(drawable.mean()) if len(drawable) else 0.0
-                numbers[f"{prefix}priority_max"] = float(drawable.max(initial=0.0))
-                if np.isfinite(part.minimum):
-                    numbers[f"{prefix}signal_minimum"] = part.minimum
-            return numbers
 
     def save(self, folder: str | Path) -> None:
         """Save everything; a kill at any moment leaves the previous save of `folder` loadable.
@@ -352,7 +390,7 @@ class ReplayBuffer:
             if wanted.size and wanted.dtype.kind not in "iu":
                 raise TypeError(f"ids are integers, got {wanted.dtype}")
             wanted = wanted.astype(_INT64)
-        slots, visits, stale, wrong = self.windows.find(wanted, self.sampler.visits)
+        slots, visits, stale, wrong = self.windows.find(wanted, self.sampler.history.visits)
         if wrong >= 0:
             raise ValueError(f"id {wanted[wrong]} was never given out by this buffer")
         return slots, visits, stale

@@ -1,8 +1,6 @@
 """How this package compiles its loops: one decorator, and four primitives that Numba lacks."""
 
-import contextlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -20,22 +18,6 @@ def compiled(function: F) -> F:
         return cast(F, numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:  # there is no place to keep it: a read-only installation without a home
         return cast(F, numba.njit(nogil=True)(function))
-
-
-def forget_stale_results(folder: Path) -> None:
-    """Remove kept results that are older than any source file of `folder`.
-
-    Numba renews the result of a function when the file of that function changes, but not when it
-    calls one of another file, and that one changes.
-    """
-    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
-    for kept in (folder / "__pycache__").glob("*.nb[ic]"):
-        with contextlib.suppress(OSError):  # read-only, or removed by another process just now
-            if kept.stat().st_mtime < newest:
-                kept.unlink()
-
-
-forget_stale_results(Path(__file__).parent)
 
 
 def _copy_bytes(_context: Any, _target: Any, _source: Any, _count: Any) -> Any:

@@ -24,23 +24,27 @@ from curious_replay.untrusted import (
     read_object,
 )
 
+from .batch import Counts
 from .chunkfiles import LoadError, SavedChunk
 from .fields import FLAGS, Array, Layout
 from .sumtree import LARGEST
 
-FORMAT = "curious-replay buffer 1"
+FORMAT = "curious-replay buffer 2"
+FIRST = "curious-replay buffer 1"
+"""The format before signals were kept. Its saves are read as if they had been told none."""
 MANIFEST = "replay.json"
 STATE = "state.npz"
-COUNTS = ("added", "sampled", "updated", "stale", "refused")
+COUNTS = tuple(field.name for field in fields(Counts))
 
 _WANTED: dict[str, Any] = {
     "format": str,
     "settings": {
         "capacity": int, "length": int, "num_envs": int, "window": str, "cross_episodes": bool,
-        "directory": (str, None),
+        "directory": (str, None), "repeats": bool,
     },
     "rule": dict,
-    "minimum": [(float, None)],
+    "memory": [dict],
+    "signals": [str],
     "random": {
         "bit_generator": str, "state": {"state": int, "inc": int}, "has_uint32": int,
         "uinteger": int,
@@ -51,6 +55,12 @@ _WANTED: dict[str, Any] = {
     "number": int,
     "chunks": [{field.name: int for field in fields(SavedChunk)} | {"crc32": [int]}],
 }  # fmt: skip
+_WANTED_FIRST: dict[str, Any] = {
+    **{name: wanted for name, wanted in _WANTED.items() if name not in ("memory", "signals")},
+    "settings": {name: kind for name, kind in _WANTED["settings"].items() if name != "repeats"},
+    "minimum": [(float, None)],
+    "counts": dict.fromkeys(("added", "sampled", "updated", "stale", "refused"), int),
+}
 _DTYPE = re.compile(r"[<>|][biufcmM]\d{1,2}(\[\w{1,8}\])?")
 _LATEST = 2**62
 """Times and ids stay below, so that the next ones are numbers of 64 bits too."""
@@ -81,10 +91,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         found = content.get("format") if isinstance(content, dict) else None
         if not isinstance(content, dict) or found is None:
             raise LoadError(f"{path} is damaged or not a saved replay buffer")
-        if found != FORMAT:
-            raise ForeignError(f"{path} has the format {found!r}; this version reads {FORMAT!r}")
+        if found not in (FORMAT, FIRST):
+            raise ForeignError(
+                f"{path} has the format {found!r}; this version reads {FORMAT!r} and {FIRST!r}"
+            )
         if whole.get("crc32") != checksum(content):
             raise LoadError(f"{path} is damaged: its checksum does not match its content")
+        if found == FIRST:
+            content = _from_first(content, path)
         check(content, _WANTED, str(path))
         _check_content(content, path)
     return content
@@ -99,22 +113,26 @@ def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
         settings = content["settings"]
         envs, stripe = settings["num_envs"], settings["capacity"] // settings["num_envs"]
         slots = envs * stripe
-        parts = [f"priorities_{i}" for i in range(len(content["minimum"]))]
+        parts = [f"priorities_{i}" for i in range(len(content["memory"]))]
         wanted = {
             "clock": ("int64", (3, envs)),
             "ends": ("bool", (slots,)),
             "visits": ("int32", (slots,)),
+            "judged": ("int32", (slots,)),
             "drawable": ("bool", (slots,)),
             **dict.fromkeys(parts, ("float64", (slots,))),
+            "told": ("float32", (len(content["signals"]), slots)),
         }
+        if content["format"] == FIRST and "visits" in state:
+            state |= {"judged": state["visits"], "told": np.empty((0, slots), np.float32)}
         check_arrays(state, wanted, path)
         head, oldest, episode = state["clock"]
         if np.any((oldest < 0) | (oldest > head) | (episode < 0) | (head > _LATEST // envs)):
             raise LoadError(f"{path} is damaged: an environment's steps begin after they end")
         if np.any(head - oldest > stripe):
             raise LoadError(f"{path} is damaged: more steps than fit are said to be stored")
-        if np.any(state["visits"] < 0):
-            raise LoadError(f"{path} is damaged: visits must be 0 or more")
+        if np.any((state["judged"] < 0) | (state["judged"] > state["visits"])):
+            raise LoadError(f"{path} is damaged: visits and judged visits must be 0 or more")
         for name in parts:
             if not np.all((state[name] >= 0) & (state[name] <= LARGEST)):
                 raise LoadError(f"{path} is damaged: priorities must be from 0 to {LARGEST}")
@@ -122,12 +140,34 @@ def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
     return {name: state[name] for name in wanted}
 
 
+def _from_first(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return what a manifest of the first format would say in the present one."""
+    check(content, _WANTED_FIRST, str(path))
+    rule = content["rule"]
+    rules = [rule["first"], rule["second"]] if "second" in rule else [rule]
+    return {
+        **{name: value for name, value in content.items() if name != "minimum"},
+        "settings": {**content["settings"], "repeats": True},
+        "counts": {**content["counts"], "drawn": 0, "copies": 0},
+        "signals": [],
+        "memory": [
+            {} if minimum is None else {f"{part.get('signal')}_minimum": minimum}
+            for part, minimum in zip(rules, content["minimum"], strict=False)
+        ],
+    }
+
+
 def _check_content(content: Mapping[str, Any], path: Path) -> None:
     settings, random = content["settings"], content["random"]
     if not 1 <= settings["num_envs"] <= settings["capacity"]:
         raise UnreadableError(f"{path}: num_envs must be from 1 to capacity")
-    if not 1 <= len(content["minimum"]) <= 2:
-        raise UnreadableError(f"{path}: minimum must be one for each of 1 or 2 rules")
+    if not 1 <= len(content["memory"]) <= 2:
+        raise UnreadableError(f"{path}: memory must be one for each of 1 or 2 rules")
+    for memory in content["memory"]:
+        for name, value in memory.items():
+            check(value, float, f"{path}, memory, {name}")
+    if len(set(content["signals"])) < len(content["signals"]):
+        raise UnreadableError(f"{path}: signals must differ in name")
     if random["bit_generator"] != "PCG64":
         raise UnreadableError(f"{path}: random numbers must be those of PCG64")
     for number, most in (

@@ -4,6 +4,7 @@ saved = SavedBuffer(run / "checkpoints" / name / "replay")
 contacts = saved.field("log_contacts")   # one field of all steps
 """
 
+import contextlib
 import os
 import zlib
 from pathlib import Path
@@ -16,8 +17,11 @@ from curious_replay.untrusted import check_bytes, open_file, raised_as
 
 from .chunkfiles import LoadError, SavedChunk
 from .fields import Array, Layout
+from .judging import terms_of
 from .manifest import read_manifest, read_state, save_name
-from .priority import Floats
+from .mixture import Mixture
+from .rule import Floats
+from .rule_json import rule_from_json
 from .storage import chunk_bytes, chunk_name, field_offset
 from .sumtree import Ints
 
@@ -30,6 +34,9 @@ class SavedBuffer:
     visits     int64 [N]      how often each was trained on
     priorities float64 [N]    what the first rule gave each
     second_priorities         the same of the second rule of a mixture; None if there is one rule
+    fraction                  part of a batch that the second rule draws
+    judged     int64 [N]      visits when a rule last gave each a priority; 0: never
+    signals    float32 [N]    {name: last value that was told of each}, NaN if there was none
     drawable   bool [N]       whether its window is whole; a draw picks one of these by priority
     """
 
@@ -58,10 +65,30 @@ class SavedBuffer:
         self.second_priorities: Floats | None = (
             None if second is None else second[slots].astype(np.float64)
         )
+        self.fraction = float(self.rule.get("fraction", self.rule.get("novelty", 0.0)))
+        self.judged: Ints = state["judged"][slots].astype(np.int64)
+        self.signals: dict[str, npt.NDArray[np.float32]] = {
+            name: told[slots] for name, told in zip(content["signals"], state["told"], strict=True)
+        }
+        self._memory = content["memory"]
         self.drawable: npt.NDArray[np.bool_] = state["drawable"][slots]
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def terms(self) -> dict[str, Floats] | None:
+        """Take the priorities of the first rule apart, as `ReplayBuffer.terms` does.
+
+        None if the rule is not one of this package, is no sum of terms, or reads signals that were
+        not kept.
+        """
+        with contextlib.suppress(ValueError):
+            rule = rule_from_json(self.rule)
+            first = rule.first if isinstance(rule, Mixture) else rule
+            if all(name in self.signals for name in first.signals):
+                told = {n: self.signals[n].astype(np.float64) for n in first.signals}
+                return terms_of(first, self._memory[0], self.priorities, self.judged, told)
+        return None
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ Everything that is read back is checked against checksums.
 import json
 import re
 import shutil
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 from .chunkfiles import LoadError, SavedChunk, load_chunk, save_chunk, sync
 from .fields import Layout
 from .manifest import (
+    FIRST,
     FORMAT,
     MANIFEST,
     STATE,
@@ -32,8 +34,10 @@ from .manifest import (
     read_state,
     save_name,
 )
-from .priority import Rule
-from .sampler import Mixture, rule_from_json, rule_to_json
+from .mixture import Mixture
+from .priority import Uniform
+from .rule import Rule
+from .rule_json import rule_from_json, rule_to_json, same_rule
 
 if TYPE_CHECKING:
     from .buffer import ReplayBuffer
@@ -81,23 +85,42 @@ def load(
     settings = content["settings"]
     if directory != "as saved":
         settings["directory"] = directory
-    if rule is not None and rule_to_json(rule) != content["rule"]:
-        raise ValueError(f"the save was made with {content['rule']}, which {rule} cannot continue")
     path = folder / save_name(content["number"])
     state = read_state(path, content)  # first, as it shows that the settings are what they seem
+    other = rule is not None and not same_rule(rule_to_json(rule), content["rule"])
+    parts = len(content["memory"])
     try:
-        buffer = kind(rule=rule or rule_from_json(content["rule"]), **settings)
+        # Of another rule the saved priorities are not needed: any rule of as many parts will do.
+        placeholder = Mixture(Uniform(), Uniform(), 0.0) if parts > 1 else Uniform()
+        made = placeholder if other else rule or rule_from_json(content["rule"])
+        buffer = kind(rule=made, **settings)
     except (ValueError, TypeError) as error:
         raise LoadError(f"{folder / MANIFEST} cannot be loaded: {error}") from error
-    if len(buffer.sampler.parts) != len(content["minimum"]):
+    if len(buffer.sampler.parts) != parts:
         raise LoadError(f"{folder / MANIFEST} is damaged: it is of another number of rules")
     _restore_state(buffer, content, state)
     _check_drawable(buffer, path / STATE)
+    if other and rule is not None:
+        _put_on(buffer, rule, folder, content["format"])
     if content["layout"] is not None:
         storage = buffer.make_storage(Layout.from_json(content["layout"]), content["rows"])
         for values in content["chunks"]:  # oldest first: in memory, rows may take over older ones
             load_chunk(storage, SavedChunk(**values), path)
     return buffer
+
+
+def _put_on(buffer: "ReplayBuffer", rule: Rule | Mixture, folder: Path, saved_format: str) -> None:
+    """Let another rule take over; one that needs signals the format did not have begins cold."""
+    try:
+        buffer.put_on(rule)
+    except ValueError as error:
+        if saved_format != FIRST:
+            raise
+        buffer.put_on(rule, cold=True)
+        warnings.warn(
+            f"{folder} kept no signals: {error}. Its steps have p_max until they are trained on",
+            stacklevel=4,
+        )
 
 
 def _check_drawable(buffer: "ReplayBuffer", path: Path) -> None:
@@ -134,13 +157,15 @@ def _save_chunks(
 
 
 def _state(buffer: "ReplayBuffer") -> dict[str, Any]:
-    windows, parts = buffer.windows, buffer.sampler.parts
+    windows, parts, history = buffer.windows, buffer.sampler.parts, buffer.sampler.history
     return {
         "clock": windows.clock,
         "ends": windows.ends,
-        "visits": buffer.sampler.visits,
+        "visits": history.visits,
+        "judged": history.judged,
         "drawable": parts[0].tree.leaves > 0,
         **{f"priorities_{i}": part.values for i, part in enumerate(parts)},
+        "told": history.told,
     }
 
 
@@ -148,12 +173,12 @@ def _restore_state(
     buffer: "ReplayBuffer", content: Mapping[str, Any], state: Mapping[str, Any]
 ) -> None:
     buffer.windows.restore(state["clock"], state["ends"])
-    buffer.sampler.visits[:] = state["visits"]
+    buffer.sampler.history.restore(
+        state["visits"], state["judged"], content["signals"], state["told"]
+    )
     drawable = np.flatnonzero(state["drawable"])
-    for i, (part, minimum) in enumerate(zip(buffer.sampler.parts, content["minimum"], strict=True)):
-        part.restore(
-            state[f"priorities_{i}"], drawable, np.inf if minimum is None else float(minimum)
-        )
+    for i, (part, memory) in enumerate(zip(buffer.sampler.parts, content["memory"], strict=True)):
+        part.restore(state[f"priorities_{i}"], drawable, memory)
     buffer.rng.bit_generator.state = content["random"]
     buffer.counts = type(buffer.counts)(**content["counts"])
 
@@ -169,11 +194,11 @@ def _describe(buffer: "ReplayBuffer") -> dict[str, Any]:
             "window": buffer.window,
             "cross_episodes": buffer.cross_episodes,
             "directory": None if buffer.directory is None else str(buffer.directory),
+            "repeats": buffer.repeats,
         },
         "rule": rule_to_json(buffer.rule),
-        "minimum": [
-            part.minimum if np.isfinite(part.minimum) else None for part in buffer.sampler.parts
-        ],
+        "memory": [dict(part.memory) for part in buffer.sampler.parts],
+        "signals": buffer.sampler.history.names,
         "random": buffer.rng.bit_generator.state,
         "counts": asdict(buffer.counts),
         "layout": storage and storage.layout.to_json(),

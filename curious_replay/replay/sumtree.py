@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .compiled import compiled, prefetch, set_eight, sum_of_eight
-from .priority import Floats
+from .rule import Floats
 
 Ints = npt.NDArray[np.int64]
 
-WIDTH = 8  # numbers in a node: set_eight, sum_of_eight and _draw are written for it
+WIDTH = 8  # numbers in a node: set_eight, sum_of_eight and draw_leaves are written for it
 _SHIFT = 3  # 2**_SHIFT = WIDTH
 LARGEST = 1e290  # more than this could make a sum infinite
 
@@ -60,7 +60,7 @@ class SumTree:
 
     def sample(self, count: int, rng: np.random.Generator) -> Ints:
         """Draw indices [count] independently, each with probability value / total."""
-        drawn = _draw(self.table, self.level, rng.random(count))
+        drawn = draw_leaves(self.table, self.level, rng.random(count))
         if drawn.size < count:
             raise ValueError("cannot sample: all values are 0")
         return drawn
@@ -93,6 +93,12 @@ def node_of(index: int) -> int:
 def _rows_above(numbers: int) -> int:
     """Return how many nodes hold so many numbers, or the sums of so many nodes."""
     return (numbers + WIDTH - 1) >> _SHIFT
+
+
+@compiled
+def leaves_of(table: Floats, capacity: int) -> Floats:
+    """Return the values of a tree as a view of its table, [capacity or a few more]."""
+    return table[len(table) - _rows_above(capacity) :].reshape(-1)
 
 
 @compiled
@@ -171,7 +177,7 @@ def renew_sums(table: Floats, capacity: int, changed: Ints, count: int) -> None:
 
 
 @compiled
-def _draw(table: Floats, level: Ints, uniform: Floats) -> Ints:
+def draw_leaves(table: Floats, level: Ints, uniform: Floats) -> Ints:
     """Walk down from the root for each number of `uniform` in [0, 1); empty if the total is 0.
 
     All walks take a level together, so that their cache misses overlap: each asks for its next

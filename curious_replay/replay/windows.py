@@ -26,6 +26,7 @@ Window = Literal["last", "first"]
 Flags = npt.NDArray[np.bool_]
 
 WAITING = 128  # how many new steps may wait, all environments together
+FAR = 2**62  # a time that never comes
 STALE = -1  # the slot of a step that was overwritten or cleared
 
 
@@ -58,7 +59,7 @@ class Windows:
         self.length = length
         self.num_envs = num_envs
         # Numbers are handed to compiled code in few arrays: each argument of a call takes time.
-        self._shape: Ints = np.array([stripe, length, window == "last", cross_episodes, num_envs])
+        self.shape: Ints = np.array([stripe, length, window == "last", cross_episodes, num_envs])
         self.clock: Ints = np.zeros((3, num_envs), np.int64)
         self.head, self.oldest, self.episode = self.clock  # episode: where the current one began
         self.ends: Flags = np.zeros(num_envs * stripe, np.bool_)  # [slots] an episode ends here
@@ -91,7 +92,7 @@ class Windows:
 
     def new_steps(self) -> tuple[Ints, Ints]:
         """Return environments [N] and times [N] of the steps entered since the last `advance`."""
-        return _new_steps(self.next_ids, self.clock, self._shape)
+        return _new_steps(self.next_ids, self.clock, self.shape)
 
     def advance(self, envs: Ints, is_first: Flags, is_last: Flags) -> Change:
         """Take the `new_steps`, with their flags [N]; returns what that changed."""
@@ -99,7 +100,7 @@ class Windows:
         count = len(envs) * 3 * self.length  # at most
         changed, opened = np.empty(count, np.int64), np.empty(count, np.bool_)
         slots, unmarked, count = _advance(
-            envs, is_first, is_last, self.clock, self.ends, self._shape, changed, opened
+            envs, is_first, is_last, self.clock, self.ends, self.shape, changed, opened
         )
         return Change(slots, changed[:count], opened[:count], unmarked)
 
@@ -121,7 +122,7 @@ class Windows:
 
         Then how many are STALE, with 0 visits, and where one was never given out (-1: nowhere).
         """
-        return _find(ids, self.clock, self._shape, visits)
+        return _find(ids, self.clock, self.shape, visits)
 
     def around(self, slots: Ints, length: int) -> tuple[Ints, Ints, Ints]:
         """Return environments [B], first times [B] and ids [B, length] of the windows of `slots`.
@@ -129,7 +130,7 @@ class Windows:
         `slots` [B] are those of drawn steps. Windows may be shorter than those that decide what can
         be drawn.
         """
-        shape = self._shape
+        shape = self.shape
         if length != self.length:
             shape = shape.copy()
             shape[1] = length
@@ -266,14 +267,39 @@ def _around(slots: Ints, clock: Ints, ends: Flags, shape: Ints) -> tuple[Ints, I
     for i in range(len(slots)):
         env, place = divmod(slots[i], stripe)
         t = oldest[env] + (place - oldest[env]) % stripe
-        start = t - length + 1 if last else t - min(1, length - 1)
-        if not last and not cross:
-            for later in range(t, start + length - 1):
-                if ends[env * stripe + later % stripe]:
-                    start = later - length + 1
-                    break
+        tails = not last and not cross
+        end = episode_end(t, t + length - 1, ends, env * stripe, stripe) if tails else FAR
+        start = start_of(t, end, length, last)
         envs[i] = env
         starts[i] = start
         for later in range(length):
             ids[i, later] = (start + later) * num_envs + env
     return envs, starts, ids
+
+
+@compiled
+def episode_end(t: int, until: int, ends: Flags, base: int, stripe: int) -> int:
+    """Return the first time from `t` on, before `until`, at which an episode ends, or FAR."""
+    for later in range(t, until):
+        if ends[base + later % stripe]:
+            return later
+    return FAR
+
+
+@compiled
+def start_of(t: int, end: int, length: int, last: int) -> int:
+    """Return where the window of the drawn step `t` starts; its episode ends at `end`, if known."""
+    return t - length + 1 if last else min(t - min(1, length - 1), end - length + 1)
+
+
+@compiled
+def count_copies(envs: Ints, starts: Ints, length: int) -> int:
+    """Return how many steps of windows are in one before, by environments [B] and starts [B]."""
+    order = np.argsort(starts)
+    copies = 0
+    for i in range(len(order)):
+        for j in range(i - 1, -1, -1):  # the last one of this environment that starts before it
+            if envs[order[j]] == envs[order[i]]:
+                copies += max(0, starts[order[j]] + length - starts[order[i]])
+                break
+    return copies

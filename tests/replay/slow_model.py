@@ -6,6 +6,8 @@ Everything is recomputed from the list of steps each time it is asked for.
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from curious_replay.replay import Adversarial, Count, Curious, Mixture, Rule, Uniform
 
 
@@ -15,10 +17,25 @@ class Step:
     is_first: bool
     is_last: bool
     visits: int = 0
+    judged: int = 0  # visits with the last one, when it last got a priority
+    told: dict[str, float] = field(default_factory=dict)
     priorities: list[float] = field(default_factory=list)
 
 
-def formula(rule: Rule, visits: int, loss: float) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Both(Rule):
+    """A rule of two signals: p = |model| + 10·|td|, and more for steps seen less."""
+
+    signals = ("model", "td")
+
+    def __call__(self, visits, signals):
+        return np.abs(signals["model"]) + 10 * np.abs(signals["td"]) + 1 / (1 + visits)
+
+
+def formula(rule: Rule, visits: int, losses: dict[str, float]) -> float:
+    if isinstance(rule, Both):
+        return abs(losses["model"]) + 10 * abs(losses["td"]) + 1 / (1 + visits)
+    loss = losses.get(rule.signal, 0.0)
     v = visits + 1 if rule.dialect == "dv3" else visits
     if isinstance(rule, Curious):
         return rule.c * rule.beta**v + (abs(loss) + rule.eps) ** rule.alpha
@@ -35,6 +52,7 @@ class SlowBuffer:
         self.stripe = capacity // num_envs
         self.length = length
         self.num_envs = num_envs
+        self.rule = rule
         self.rules = [rule.first, rule.second] if isinstance(rule, Mixture) else [rule]
         self.minima = [math.inf for _ in self.rules]
         self.window = window
@@ -65,18 +83,66 @@ class SlowBuffer:
         before = {id(step): step.visits for step, _ in alive}
         refused = 0
         for k, rule in enumerate(self.rules):
-            losses = [signals[rule.signal][p] if rule.signal else 0.0 for _, p in alive]
-            if rule.dialect == "dv2" and rule.signal == "model":
-                self.minima[k] = min([self.minima[k], *(x for x in losses if math.isfinite(x))])
-                losses = [x - self.minima[k] for x in losses]
-            for (step, _), loss in zip(alive, losses, strict=True):
-                if math.isfinite(loss):
-                    step.priorities[k] = formula(rule, before[id(step)], loss)
+            self.see_minimum(k, [signals[name][p] for name in rule.signals for _, p in alive])
+            for step, position in alive:
+                losses = {name: signals[name][position] for name in rule.signals}
+                if all(map(math.isfinite, losses.values())):
+                    step.priorities[k] = self.priority(k, before[id(step)], losses)
+                    step.judged = before[id(step)] + 1
                 else:
                     refused += 1
-        for step, _ in alive:
+        for step, position in alive:
             step.visits = before[id(step)] + 1
+            for name, values in signals.items():
+                if math.isfinite(values[position]):
+                    step.told[name] = float(np.float32(values[position]))
         return len(pairs) - len(alive), refused
+
+    def see_minimum(self, k, losses):
+        rule = self.rules[k]
+        if rule.dialect == "dv2" and rule.signal == "model":
+            self.minima[k] = min([self.minima[k], *filter(math.isfinite, losses)])
+
+    def priority(self, k, visits, losses):
+        rule = self.rules[k]
+        if rule.dialect == "dv2" and rule.signal == "model":
+            losses = {"model": losses["model"] - self.minima[k]}
+        return formula(rule, visits, losses)
+
+    def put_on(self, rule):
+        """Judge all steps anew, by what is known of each."""
+        if rule == self.rule:
+            return
+        least = min(self.minima)  # of one signal here: of the whole run, if any rule has kept it
+        self.rule = rule
+        self.rules = [rule.first, rule.second] if isinstance(rule, Mixture) else [rule]
+        self.minima = [least for _ in self.rules]
+        every = [step for steps in self.steps for step in steps]
+        for k, each in enumerate(self.rules):
+            judged = [step for step in every if step.judged]
+            for name in each.signals:
+                self.see_minimum(k, [step.told[name] for step in judged if name in step.told])
+            for step in every:
+                step.priorities[k:] = [each.p_max]
+                if step.judged and all(name in step.told for name in each.signals):
+                    told = {name: step.told[name] for name in each.signals}
+                    step.priorities[k] = self.priority(k, step.judged - 1, told)
+
+    def novelty_share(self):
+        """The count term's share of the priorities of what can be drawn."""
+        fraction = self.rule.fraction if isinstance(self.rule, Mixture) else 0.0
+        share = 0.0
+        for k, rule in enumerate(self.rules):
+            tree, count = self.tree(k), 0.0
+            if isinstance(rule, Count):
+                for step_id, priority in tree.items():
+                    step = self.find(step_id)
+                    known = step.judged and all(name in step.told for name in rule.signals)
+                    v = step.judged - (rule.dialect != "dv3")
+                    count += rule.c * rule.beta**v if known else priority
+            if tree:
+                share += (fraction if k else 1 - fraction) * count / sum(tree.values())
+        return share
 
     def episode_of(self, env, index):
         """Positions [begin, end) of the stored part of the episode, and whether it has ended."""

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from slow_model import SlowBuffer
+from slow_model import Both, SlowBuffer
 
 from curious_replay.replay import (
     Adversarial,
+    Balanced,
     Count,
     Curious,
     Mixture,
@@ -19,6 +20,7 @@ from curious_replay.replay import (
     TemporalDifference,
     Uniform,
 )
+from curious_replay.replay.sampler import Sampler
 
 IN_MEMORY = Path("/dev/shm")  # thousands of saves, which need not wear out a disk
 DIALECTS = ("paper", "dv2", "dv3")
@@ -29,6 +31,8 @@ RULES = [
     TemporalDifference(),
     Mixture(Adversarial(), TemporalDifference(), 0.4),
     Mixture(Uniform(), Curious(dialect="dv2"), 0.3),
+    Both(),
+    Balanced(0.4),
 ]
 
 
@@ -175,10 +179,35 @@ class Comparison(RuleBasedStateMachine):
         self.slow.clear()
         self.ended = np.ones_like(self.ended)
 
+    def can_take(self, other):
+        """Whether all signals that a rule reads were told, or no step was judged yet."""
+        judged = any(step.judged for steps in self.slow.steps for step in steps)
+        told = set(self.real.sampler.history.names)
+        names = {name for part in Sampler(other, 1).parts for name in part.rule.signals}
+        return not judged or names <= told
+
+    @rule(other=st.sampled_from(RULES))
+    def put_on(self, other):
+        if not self.can_take(other):
+            with pytest.raises(ValueError, match="was never told"):
+                self.real.rule = other
+            return
+        self.real.rule = other
+        self.slow.put_on(other)
+
+    @rule(other=st.sampled_from(RULES))
+    def save_and_load_with_another_rule(self, other):
+        if not self.can_take(other):
+            return
+        self.real.save(f"{self.folder.name}/save")
+        self.real = ReplayBuffer.load(f"{self.folder.name}/save", rule=other)
+        self.slow.put_on(other)
+
     @rule()
     def save_and_load(self):
         self.real.save(f"{self.folder.name}/save")
-        loaded = ReplayBuffer.load(f"{self.folder.name}/save")
+        own = self.real.rule if isinstance(self.real.rule, Both) else None
+        loaded = ReplayBuffer.load(f"{self.folder.name}/save", rule=own)
         if loaded.ready:
             state = self.real.rng.bit_generator.state
             assert (loaded.sample(3).ids == self.real.sample(3).ids).all()
@@ -196,18 +225,27 @@ class Comparison(RuleBasedStateMachine):
         assert real.visits(ids).tolist() == [s.visits for steps in slow.steps for s in steps]
         for k, part in enumerate(real.sampler.parts):
             tree = slow.tree(k)
-            slots, _, _, _ = real.windows.find(np.array(ids, np.int64), real.sampler.visits)
+            slots, _, _, _ = real.windows.find(np.array(ids, np.int64), real.sampler.history.visits)
             leaves = part.tree.leaves[slots]
             np.testing.assert_array_equal(real.priorities(ids, k), leaves)
             np.testing.assert_allclose(leaves, [tree.get(i, 0.0) for i in ids], rtol=1e-9)
             assert part.tree.total == pytest.approx(sum(tree.values()), rel=1e-9)
-            assert part.minimum == pytest.approx(slow.minima[k], rel=1e-9)
+            minimum = part.memory.get("model_minimum", np.inf)
+            assert minimum == pytest.approx(slow.minima[k], rel=1e-9)
+        steps = [step for steps in slow.steps for step in steps]
+        for name in real.sampler.history.names:
+            told = [step.told.get(name, np.nan) for step in steps]
+            np.testing.assert_array_equal(real.signals(ids, name), told)
         together = real.priorities(ids)
         for position in range(0, len(ids), 1 + len(ids) // 20):  # also one by one
             assert real.priorities(ids[position]) == together[position]
         stats = real.stats()
         assert stats["stale"] == self.stale
         assert stats["refused"] == self.refused
+        if isinstance(real.rule, Both):
+            assert "novelty_share" not in stats
+        else:
+            assert stats["novelty_share"] == pytest.approx(slow.novelty_share(), rel=1e-6)
 
 
 class ComparisonInFolder(Comparison):

@@ -159,11 +159,6 @@ def test_a_rule_must_be_a_rule():
         Mixture(Uniform(), 3, 0.5)
 
 
-def test_the_formula_fits_on_one_screen():
-    path = Path(__file__).parents[2] / "curious_replay/replay/priority.py"
-    assert len(path.read_text().splitlines()) < 100
-
-
 @pytest.mark.parametrize("beta", [0.0, 0.7, 0.999, 1.0])
 @pytest.mark.parametrize("top", [0, 4095, 4096, 100_000])
 def test_powers_are_looked_up_or_computed_alike(beta, top):
