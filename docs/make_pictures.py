@@ -1,7 +1,8 @@
 """Draw the pictures of docs/environments.md: python docs/make_pictures.py
 
 One picture for each registered environment, plus the test scenes and the painted backgrounds. A
-picture has a column for each phase; simulated bodies are drawn by OpenGL above and by rays below.
+picture has a column for each phase; simulated bodies are drawn by OpenGL above and by rays below,
+and of a MiniGrid world all of it is above and what the agent sees below.
 """
 
 from collections.abc import Iterator
@@ -39,20 +40,25 @@ def actions(name: str, env: gymnasium.Env[Any, Any]) -> Iterator[Any]:
 def view(name: str, seed: int, phase: str | None, **options: Any) -> tuple[Pixels, int]:
     """What an environment shows, and how many pixels show the object that shows least."""
     env = make(name, **options, **({} if phase is None else {"phase": phase}))
-    env.reset(seed=seed)
+    observation, info = env.reset(seed=seed)
     env.action_space.seed(seed)
     for action in actions(name, env):
-        observation, *_, info = env.step(action)
+        observation, _, terminated, *_, info = env.step(action)
+        if terminated:
+            return observation["image"], -1
+    image = env.render() if options.get("render_mode") else observation["image"]
     env.close()
     pixels = [value for key, value in info.items() if key.endswith("_pixels")]
-    return observation["image"], int(min(pixels, default=0))
+    if name.startswith("minigrid/") and not pixels:  # all is an object: count colours
+        pixels = [len(np.unique(observation["image"].reshape(-1, 3), axis=0))]
+    return np.asarray(image, np.uint8), int(min(pixels, default=0))
 
 
 def good_seed(name: str, phases: list[str | None], **options: Any) -> int:
-    """The seed that shows most of all objects; "ball" or "both" is the phase that has them all."""
-    if not name.startswith("object-interaction"):
+    """The seed that shows most of all objects, in the phase that has them all."""
+    if not name.startswith(("object-interaction", "minigrid/")):
         return 2
-    full = "both" if "both" in phases else "ball"
+    full = "ball" if "ball" in phases and "both" not in phases else phases[-1]
     return max(SEEDS, key=lambda seed: view(name, seed, full, **options)[1])
 
 
@@ -69,6 +75,9 @@ def picture_of(name: str, cameras: list[str]) -> Pixels:
         rows = [{"camera": camera} for camera in cameras]
     elif name == "toy/two-rooms":
         rows = [{"view": None}]  # the whole world, not only what the agent sees
+    elif "minigrid" in tags:
+        rows = [{"render_mode": "rgb_array"}, {}]
+        phases = phases[:1] if name == "minigrid/key-swap" else phases  # which look the same
     seed = good_seed(name, phases, **rows[-1])
     return sheet([[view(name, seed, phase, **row)[0] for phase in phases] for row in rows])
 
@@ -87,14 +96,17 @@ def scene_sheet() -> Pixels:
 
 
 def sheet(rows: list[list[Pixels]]) -> Pixels:
-    """Tiles side by side on white, enlarged without smoothing."""
-    size = rows[0][0].shape[0] * SCALE
+    """Tiles side by side on white, all as large as the last; small ones are not smoothed."""
+    size = rows[-1][0].shape[0] * SCALE
     height = len(rows) * (size + GAP) - GAP
     width = len(rows[0]) * (size + GAP) - GAP
     page = np.full((height, width, 3), 255, np.uint8)
     for top, row in zip(range(0, height, size + GAP), rows, strict=True):
         for left, tile in zip(range(0, width, size + GAP), row, strict=True):
-            page[top : top + size, left : left + size] = tile.repeat(SCALE, 0).repeat(SCALE, 1)
+            whole = size % tile.shape[0] == 0
+            how = Image.Resampling.NEAREST if whole else Image.Resampling.LANCZOS
+            large = Image.fromarray(tile).resize((size, size), how)
+            page[top : top + size, left : left + size] = np.asarray(large)
     return page
 
 
@@ -111,6 +123,12 @@ def main() -> None:
     for name in names():
         save(name, picture_of(name, cameras))
     save("test-scenes", scene_sheet())
+    options: dict[str, Any] = {"view": None, "television": 4}
+    noisy = [view("toy/two-rooms", seed, "object", **options)[0] for seed in range(3)]
+    save("toy-television", sheet([noisy]))
+    phases = ["straight"] * 3 + ["mirrored"] * 3
+    floors = [view("toy/mirror", s, p, floor="random")[0] for s, p in enumerate(phases)]
+    save("toy-random-floor", sheet([floors]))
     painted = PaintedBackgrounds(seed=1, count=8, size=64).pool()
     save("painted-backgrounds", sheet([painted[:4], painted[4:]]))
 

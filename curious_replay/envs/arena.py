@@ -18,6 +18,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from curious_replay.errors import UsageError
+
 WALL_GROUP = 3  # collision boxes of the walls, drawn by no camera; black sheets are drawn instead
 
 
@@ -62,7 +64,7 @@ class ArenaConfig:
 
     def __post_init__(self) -> None:
         if self.side < 5 or self.side % 2 == 0:
-            raise ValueError(f"side must be an odd number of cells, at least 5, got {self.side}")
+            raise UsageError(f"side must be an odd number of cells, at least 5, got {self.side}")
 
     @property
     def substeps(self) -> int:

@@ -22,6 +22,7 @@ from curious_replay.envs.landscape import (
 from curious_replay.envs.schedule import Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action
 from curious_replay.envs.textures import texture_pixels
+from curious_replay.errors import UsageError
 
 TASKS = (
     "walker_walk",
@@ -62,11 +63,11 @@ class BackgroundControl(ControlSuite):
         render_mode: str | None = None,
     ) -> None:
         if not 16 <= background_size <= 800:
-            raise ValueError(f"background_size must be from 16 to 800, got {background_size}")
+            raise UsageError(f"background_size must be from 16 to 800, got {background_size}")
         if not 0 <= floor_alpha <= 1:
-            raise ValueError(f"floor_alpha must be from 0 to 1, got {floor_alpha}")
+            raise UsageError(f"floor_alpha must be from 0 to 1, got {floor_alpha}")
         if clips is not None and images is None:
-            raise ValueError("clips choose among the folders of images, so images must be given")
+            raise UsageError("clips choose among the folders of images, so images must be given")
         self._size, self._floor_alpha = background_size, floor_alpha
         self._backgrounds: Backgrounds = (
             PaintedBackgrounds(background_seed, painted, background_size)

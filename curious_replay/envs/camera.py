@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_replay.envs.ray_camera import RayCamera
+from curious_replay.errors import UsageError
 
 Image = NDArray[np.uint8]
 
@@ -55,11 +56,11 @@ def make_camera(
     pictures cost several times more, and rays cannot do it.
     """
     if size not in SIZES:
-        raise ValueError(f"image_size must be from {SIZES[0]} to {SIZES[-1]}, got {size}")
+        raise UsageError(f"image_size must be from {SIZES[0]} to {SIZES[-1]}, got {size}")
     name = choose_camera(kind)
     if name == "ray":
         if shadows:
-            raise ValueError("the ray camera draws no shadows: use camera='egl' or shadows=False")
+            raise UsageError("the ray camera draws no shadows: use camera='egl' or shadows=False")
         return RayCamera(model, camera, size)
     return OpenGLCamera(name, model, camera, size, shadows)
 
@@ -71,7 +72,7 @@ def choose_camera(kind: str) -> str:
     if kind == "auto":
         return _first_working()
     if kind not in CAMERAS:
-        raise ValueError(f"unknown camera {kind!r}, choose one of {['auto', *CAMERAS]}")
+        raise UsageError(f"unknown camera {kind!r}, choose one of {['auto', *CAMERAS]}")
     problem = opengl_problem(kind)
     if problem:
         raise RuntimeError(f"camera {kind!r} does not work here ({problem}); 'ray' always does")

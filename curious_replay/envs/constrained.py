@@ -12,6 +12,7 @@ import mujoco
 
 from curious_replay.envs.control import ControlSuite
 from curious_replay.envs.schedule import Schedule
+from curious_replay.errors import UsageError
 
 TASKS = ("cup_catch", "cartpole_swingup_sparse", "cheetah_run")
 
@@ -48,7 +49,7 @@ class ConstrainedControl(ControlSuite):
 
     def _edit_model(self, model: mujoco.MjModel) -> None:
         if self.task not in LIMITS:
-            raise ValueError(f"no limits are known for {self.task!r}, choose one of {list(LIMITS)}")
+            raise UsageError(f"no limits are known for {self.task!r}, choose one of {list(LIMITS)}")
         self._limits = [(model.joint(limit.joint).id, limit) for limit in LIMITS[self.task]]
 
     def _apply_phase(self) -> None:

@@ -14,6 +14,7 @@ import mujoco
 from curious_replay.envs.camera import Image
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action, Info, SimulatedEnv
+from curious_replay.errors import UsageError
 
 TASKS = (
     "acrobot_swingup",
@@ -45,7 +46,7 @@ EPISODE_FIELDS = ("dof_damping", "geom_pos", "geom_size", "site_pos", "site_rgba
 def split_task(task: str) -> tuple[str, str]:
     """dm_control's domain and task of a short name: "cup_catch" is ("ball_in_cup", "catch")."""
     if task not in TASKS:
-        raise ValueError(f"unknown task {task!r}, choose one of {list(TASKS)}")
+        raise UsageError(f"unknown task {task!r}, choose one of {list(TASKS)}")
     domain, _, name = task.partition("_")
     return ("ball_in_cup" if domain == "cup" else domain), name
 

@@ -22,6 +22,7 @@ from crafter import constants, objects
 from gymnasium import spaces
 
 from curious_replay.envs.interface import METADATA, check_step, image_space
+from curious_replay.errors import UsageError
 
 Array = np.ndarray
 ACTIONS: tuple[str, ...] = tuple(constants.actions)
@@ -85,11 +86,11 @@ class CrafterEnv(gymnasium.Env[Any, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         if not 5 <= view <= 15 or view % 2 == 0:
-            raise ValueError(f"view must be an odd number of cells from 5 to 15, got {view}")
+            raise UsageError(f"view must be an odd number of cells from 5 to 15, got {view}")
         if length < 0:
-            raise ValueError(f"length must be 0 (endless) or a number of steps, got {length}")
+            raise UsageError(f"length must be 0 (endless) or a number of steps, got {length}")
         if area < 16:
-            raise ValueError(f"area must be at least 16 cells wide, got {area}")
+            raise UsageError(f"area must be at least 16 cells wide, got {area}")
         self.render_mode = render_mode
         self.deterministic = deterministic
         game = _OrderedGame if deterministic else crafter.Env

@@ -7,6 +7,8 @@ import gymnasium
 import numpy as np
 from PIL import Image
 
+from curious_replay.errors import UsageError
+
 Array = np.ndarray
 
 
@@ -22,7 +24,7 @@ class Film:
 def film_random_policy(env: gymnasium.Env, frames: int, seed: int) -> Film:
     """One picture for each step until `frames` frames are simulated, resets included."""
     if frames < 1:
-        raise ValueError(f"a film needs at least one frame, got {frames}")
+        raise UsageError(f"a film needs at least one frame, got {frames}")
     frames_per_step = getattr(env, "action_repeat", 1)
     env.action_space.seed(seed)
     observation, info = env.reset(seed=seed)
@@ -40,9 +42,9 @@ def film_random_policy(env: gymnasium.Env, frames: int, seed: int) -> Film:
 def write_gif(pictures: Array, path: Path, *, zoom: int, pictures_per_second: float) -> None:
     """Write pictures uint8 [time, H, W, 3] as an endless GIF, each pixel `zoom` x `zoom` large."""
     if path.suffix.lower() != ".gif":
-        raise ValueError(f"a film is written as .gif, got {path.name!r}")
+        raise UsageError(f"a film is written as .gif, got {path.name!r}")
     if zoom < 1:
-        raise ValueError(f"zoom must be at least 1, got {zoom}")
+        raise UsageError(f"zoom must be at least 1, got {zoom}")
     large = pictures.repeat(zoom, axis=1).repeat(zoom, axis=2)
     first, *others = (Image.fromarray(picture) for picture in large)
     path.parent.mkdir(parents=True, exist_ok=True)

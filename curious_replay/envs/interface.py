@@ -6,15 +6,31 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from curious_replay.errors import UsageError
+
 # All can return their picture from render(); frames per second are those of a film of them.
 METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}
 
 
-def image_space(image_size: int) -> spaces.Dict:
-    """Observation space `{"image": uint8 [image_size, image_size, 3]}`, 32 to 128 pixels."""
-    if not 32 <= image_size <= 128:
-        raise ValueError(f"image_size must be from 32 to 128 pixels, got {image_size}")
+def image_space(image_size: int, least: int = 32) -> spaces.Dict:
+    """Observation space `{"image": uint8 [image_size, image_size, 3]}`, up to 128 pixels."""
+    if not least <= image_size <= 128:
+        raise UsageError(f"image_size must be from {least} to 128 pixels, got {image_size}")
     return spaces.Dict({"image": spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)})
+
+
+def cells_of_pixels(image_size: int, cells: int) -> np.ndarray:
+    """Which of `cells` cells each row (or column) of pixels shows: int [image_size].
+
+    Cells differ in size by a pixel where the one number is no multiple of the other. Fewer pixels
+    than cells, so that some could not be seen, are refused.
+    """
+    if cells > image_size:
+        raise UsageError(
+            f"image_size is {image_size} pixels and {cells} cells are in view, so some would not be"
+            " seen: each needs a pixel, so show fewer cells or choose a larger image_size"
+        )
+    return np.arange(image_size) * cells // image_size
 
 
 def check_step(env: gymnasium.Env, action: Any, started: bool) -> None:

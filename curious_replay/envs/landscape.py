@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from curious_replay.errors import UsageError
 from curious_replay.untrusted import UnreadableError, open_file
 
 Pixels = NDArray[np.uint8]
@@ -53,7 +54,7 @@ class PaintedBackgrounds:
 
     def __init__(self, seed: int, count: int, size: int) -> None:
         if count < 2:
-            raise ValueError(f"at least 2 pictures must be painted, got {count}")
+            raise UsageError(f"at least 2 pictures must be painted, got {count}")
         self._seed, self._count, self._size = seed, count, size
 
     def first(self, clip: int) -> Pixels:
@@ -75,17 +76,17 @@ class FolderBackgrounds:
         self, folder: Path, size: int, clips: Sequence[str] | None = None, limit: int = 500
     ) -> None:
         if not folder.is_dir():
-            raise ValueError(f"{folder} is not a folder of images")
+            raise UsageError(f"{folder} is not a folder of images")
         self._size, self._limit = size, limit
         found = {path.name: _pictures(path) for path in sorted(folder.iterdir())}
         found = {name: pictures for name, pictures in found.items() if pictures}
         for name in clips or ():
             if name not in found:
-                raise ValueError(f"no images {name!r} in {folder}, it has {sorted(found)}")
+                raise UsageError(f"no images {name!r} in {folder}, it has {sorted(found)}")
         self._clips = [found[name] for name in clips or found]
         if len(self._clips) < 2:
             kinds = ", ".join(SUFFIXES)
-            raise ValueError(f"{folder} needs at least 2 images or folders of them ({kinds})")
+            raise UsageError(f"{folder} needs at least 2 images or folders of them ({kinds})")
 
     def first(self, clip: int) -> Pixels:
         """First picture of a clip."""

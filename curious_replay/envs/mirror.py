@@ -11,8 +11,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from curious_replay.envs.interface import METADATA, check_step, image_space
+from curious_replay.envs.interface import METADATA, cells_of_pixels, check_step, image_space
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
+from curious_replay.errors import UsageError
 
 Array = np.ndarray
 
@@ -26,7 +27,8 @@ class Mirror(gymnasium.Env[Any, np.int64]):
     """A grid of `room` x `room` cells with a goal (green) in a corner.
 
     The agent (white) starts in a random other cell. In phase "mirrored" up is down and left is
-    right, and the floor is brown instead of blue.
+    right, and the floor is brown instead of blue. With `floor="random"` the floor has another
+    colour at every step: any in which blue is strongest, or, when mirrored, red.
 
     - observation: `{"image": uint8 [image_size, image_size, 3]}`, the whole grid;
       actions: up, down, left, right; one step is one frame;
@@ -44,22 +46,27 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         phase: str | None = None,
         room: int = 5,
         length: int = 30,
+        floor: str = "plain",
         image_size: int = 64,
         render_mode: str | None = None,
     ) -> None:
         if room < 2:
-            raise ValueError(f"room must be at least 2 cells wide, got {room}")
+            raise UsageError(f"room must be at least 2 cells wide, got {room}")
         if length < 1:
-            raise ValueError(f"length must be at least 1 step, got {length}")
+            raise UsageError(f"length must be at least 1 step, got {length}")
+        if floor not in ("plain", "random"):
+            raise UsageError(f"floor must be 'plain' or 'random', got {floor!r}")
         self.clock = PhaseClock(Schedule.of(schedule), tuple(_FLOORS), parallel, phase)
         self.room, self.length, self.image_size = room, length, image_size
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(len(_MOVES))
-        self.observation_space = image_space(image_size)
+        self.observation_space = image_space(image_size, least=16)
         self._goal = np.array((room - 1, room - 1))
-        self._cell = np.arange(image_size) * room // image_size  # of each row and column of pixels
+        self._cell = cells_of_pixels(image_size, room)
         self._agent: Array | None = None
         self._steps = 0
+        self._random_floor = floor == "random"
+        self._shade = np.zeros(3, np.uint8)  # of a random floor, from its weakest to its strongest
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -74,6 +81,7 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         place = int(self.np_random.integers(self.room**2 - 1))  # the goal is the last cell
         self._agent = np.array(divmod(place, self.room))
         self._steps = 0
+        self._paint_floor()
         return self._observation(), self._info()
 
     def step(
@@ -85,6 +93,7 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         self._agent = np.clip(self._agent + move, 0, self.room - 1)
         self._steps += 1
         self.clock.advance()
+        self._paint_floor()
         won = bool((self._agent == self._goal).all())
         late = not won and self._steps >= self.length
         return self._observation(), float(won), won, late, self._info()
@@ -102,12 +111,13 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         self.clock.set_frame(frame)
 
     def get_state(self) -> dict[str, Any]:
-        """Position, counters, clock and Gymnasium's generator."""
+        """Position, counters, clock, the floor's colour and Gymnasium's generator."""
         return {
             "np_random": self.np_random.bit_generator.state,
             "clock": self.clock.get_state(),
             "agent": None if self._agent is None else self._agent.tolist(),
             "steps": self._steps,
+            "shade": self._shade.copy(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -116,10 +126,21 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         self.clock.set_state(state["clock"])
         self._agent = None if state["agent"] is None else np.array(state["agent"])
         self._steps = state["steps"]
+        if "shade" in state:  # which states of earlier versions do not have
+            self._shade = state["shade"].copy()
+
+    def _paint_floor(self) -> None:
+        if self._random_floor:
+            drawn = np.sort(self.np_random.integers(20, 170, 3, np.uint8))
+            self._shade = drawn + np.array((0, 25, 50), np.uint8)  # never grey
 
     def _observation(self) -> dict[str, Array]:
         cells = np.empty((self.room, self.room, 3), np.uint8)
-        cells[:] = _FLOORS[self.clock.phase]
+        mirrored = self.clock.phase == "mirrored"
+        if self._random_floor:
+            cells[:] = self._shade[::-1] if mirrored else self._shade
+        else:
+            cells[:] = _FLOORS[self.clock.phase]
         cells[tuple(self._goal)] = _GOAL
         assert self._agent is not None
         cells[tuple(self._agent)] = _AGENT

@@ -23,6 +23,7 @@ from curious_replay.envs.arena import (
 from curious_replay.envs.camera import Image
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action, Info, SimulatedEnv
+from curious_replay.errors import UsageError
 
 Variant = Literal["changing", "unchanging", "removal", "two-balls", "two-balls-reversed"]
 Scale = Literal["paper", "mini"]
@@ -55,7 +56,7 @@ def variant_schedule(variant: Variant, scale: Scale = "paper") -> Schedule:
         "two-balls-reversed": ((0, "ball"), (appear, "both")),
     }
     if variant not in schedules:
-        raise ValueError(f"variant must be one of {list(schedules)}, got {variant!r}")
+        raise UsageError(f"variant must be one of {list(schedules)}, got {variant!r}")
     return Schedule(schedules[variant])
 
 
@@ -87,6 +88,10 @@ class ObjectInteraction(SimulatedEnv):
     a frame (`log_<ball>_contacts`, as released) and interactions, which begin only after agent and
     ball were apart for a frame (`log_<ball>_interactions`); `log_contacts` and `log_interactions`
     add the balls up. Positions are metres `[3]` of the spheres' centres.
+
+    As published, a ball appears in its place wherever the agent is, so it may fall onto it. With
+    `appears="away"` it appears there or mirrored about the centre, where it is farthest from the
+    agent and other balls: in the mini arena, at least 4.9 m from the agent.
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class ObjectInteraction(SimulatedEnv):
         scale: Scale = "paper",
         schedule: ScheduleLike | None = None,
         reward: Literal["none", "released"] = "none",
+        appears: Literal["fixed", "away"] = "fixed",
         replay_episode_steps: int | None = None,
         episode_frames: int | None = None,
         scene: int | None = None,
@@ -111,11 +117,14 @@ class ObjectInteraction(SimulatedEnv):
         self.arena = arena or _arena_of(scale)
         self.scene = _scene_of(scene, self.arena)
         if reward not in ("none", "released"):
-            raise ValueError(f"reward must be 'none' or 'released', got {reward!r}")
+            raise UsageError(f"reward must be 'none' or 'released', got {reward!r}")
+        if appears not in ("fixed", "away"):
+            raise UsageError(f"appears must be 'fixed' or 'away', got {appears!r}")
         if replay_episode_steps is not None and replay_episode_steps < 1:
-            raise ValueError(f"replay_episode_steps must be positive, got {replay_episode_steps}")
+            raise UsageError(f"replay_episode_steps must be positive, got {replay_episode_steps}")
         self._shaped_reward = reward == "released"
         self._cut_steps = replay_episode_steps
+        self._away = appears == "away"
         phases = Schedule.of(schedule or variant_schedule(variant, scale))
         self.balls = _balls_of(phases)
         known = [name for name, shown in PHASES.items() if set(shown) <= set(self.balls)]
@@ -221,9 +230,19 @@ class ObjectInteraction(SimulatedEnv):
         self._bodies[ball].set_solid(self.model, False)
 
     def _appears_at(self, ball: str) -> tuple[float, float]:
-        dx, dy = APPEARS[ball]
+        dx, dy = (cells * self.arena.cell for cells in APPEARS[ball])
         x, y = self.arena.center
-        return (x + dx * self.arena.cell, y + dy * self.arena.cell)
+        if not self._away:
+            return (x + dx, y + dy)
+        mujoco.mj_kinematics(self.model, self.data)  # at a reset, bodies were just put elsewhere
+        others = [name for name in self.balls if name != ball and self._is_shown(name)]
+        taken = [self._bodies[name].center(self.data)[:2] for name in ("agent", *others)]
+
+        def room(place: tuple[float, float]) -> float:
+            return round(min(math.dist(place, other) for other in taken), 6)
+
+        places = [(x + i * dx, y + j * dy) for i, j in ((1, 1), (-1, 1), (1, -1), (-1, -1))]
+        return max(places, key=room)  # of equally good ones the first, which is the published one
 
     def _count_contacts(self) -> None:
         agent = self._bodies["agent"].shell
@@ -291,7 +310,7 @@ def ball_pixels(image: Image, ball: Sphere) -> np.ndarray:
 
 def _arena_of(scale: str) -> ArenaConfig:
     if scale not in APPEAR_FRAME:
-        raise ValueError(f"scale must be one of {list(APPEAR_FRAME)}, got {scale!r}")
+        raise UsageError(f"scale must be one of {list(APPEAR_FRAME)}, got {scale!r}")
     return ArenaConfig() if scale == "paper" else ArenaConfig(side=MINI_SIDE)
 
 
@@ -305,7 +324,7 @@ def _scene_of(number: int | None, arena: ArenaConfig) -> Scene | None:
     if number is None:
         return None
     if number not in SCENES:
-        raise ValueError(f"scene must be one of {list(SCENES)}, got {number}")
+        raise UsageError(f"scene must be one of {list(SCENES)}, got {number}")
     if arena.side != ArenaConfig().side:
-        raise ValueError("the test scenes belong to the arena of scale='paper'")
+        raise UsageError("the test scenes belong to the arena of scale='paper'")
     return SCENES[number]

@@ -1,19 +1,24 @@
 """The environments by name: one table, from which all else follows.
 
 Each entry has a short name for the command line and configurations, and a Gymnasium id
-(`gymnasium_id`). Nothing is imported before it is made.
+(`gymnasium_id`). Nothing is imported before it is made. Beside those of the table there is
+`minigrid/ID` for every task that MiniGrid registers.
 """
 
 import difflib
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import load_env_creator
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+
+from curious_replay.errors import UsageError
 
 SCALES = ("paper", "mini")
+MINIGRID = "minigrid/"
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,8 @@ class Entry:
     """What `scale="mini"` changes; empty where there is nothing to make smaller."""
     nondeterministic: bool = False
     """Same seed and actions may give another course with the arguments of the table."""
+    extra: str = ""
+    """The package, and the extra of ours of the same name, that it needs and not all have."""
 
     @property
     def gymnasium_id(self) -> str:
@@ -39,6 +46,19 @@ class Entry:
     def module(self) -> str:
         """Module that its class is in."""
         return self.entry_point.partition(":")[0]
+
+    @property
+    def spec(self) -> EnvSpec:
+        """What Gymnasium makes it of."""
+        return EnvSpec(
+            self.gymnasium_id,
+            entry_point=self.entry_point,
+            kwargs=dict(self.kwargs),
+            nondeterministic=self.nondeterministic,
+            # Wrappers would hold state of their own, which get_state and set_state do not see.
+            order_enforce=False,
+            disable_env_checker=True,
+        )
 
 
 def _object_interaction() -> list[Entry]:
@@ -144,6 +164,40 @@ def _backgrounds() -> list[Entry]:
     return [*swapped, random]
 
 
+def _task(name: str) -> Entry:
+    """A task that MiniGrid registers; whether there is one of this name, only MiniGrid knows."""
+    return Entry(
+        name=f"{MINIGRID}{name}",
+        entry_point="curious_replay.envs.minigrid_world:MiniGridTask",
+        description="a task of MiniGrid",
+        tags=("minigrid",),
+        kwargs={"task": name},
+        extra="minigrid",
+    )
+
+
+def _minigrid() -> list[Entry]:
+    changing = [
+        ("key-swap", "KeySwap", "another key opens from 100K", ("matching", "swapped")),
+        ("lava", "Lava", "walls are lava from 100K to 200K", ("walls", "lava", "walls")),
+        ("new-object", "NewObject", "a ball appears at 100K, no reward", ("empty", "object")),
+    ]
+    return [
+        replace(_task("DoorKey-5x5"), description="a key, a door, a goal"),
+        *(
+            Entry(
+                name=f"{MINIGRID}{name}",
+                entry_point=f"curious_replay.envs.{name.replace('-', '_')}:{kind}",
+                description=description,
+                tags=("minigrid", "changes"),
+                mini={"schedule": tuple((20_000 * i, p) for i, p in enumerate(phases))},
+                extra="minigrid",
+            )
+            for name, kind, description, phases in changing
+        ),
+    ]
+
+
 ENTRIES: tuple[Entry, ...] = (
     *_object_interaction(),
     *_constrained(),
@@ -184,7 +238,24 @@ ENTRIES: tuple[Entry, ...] = (
         ("toy", "changes"),
         mini={"schedule": ((0, "straight"), (2_000, "mirrored"))},
     ),
+    *_minigrid(),
 )
+
+
+ALIASES: dict[str, str] = {}
+"""Environments of others that have a name here: "module:Class" by name."""
+
+
+def register_env(name: str, kind: str | type[gymnasium.Env]) -> None:
+    """Make an environment known as `make(name)` and `--env name`.
+
+    `kind` is its class, or "module:Class". Processes of environments import it by that, so it must
+    not be defined in the program that is run itself.
+    """
+    where = kind if isinstance(kind, str) else f"{kind.__module__}:{kind.__qualname__}"
+    if name in names() or ALIASES.get(name, where) != where:
+        raise UsageError(f"there is an environment {name!r} already: choose another name")
+    ALIASES[name] = where
 
 
 def names() -> tuple[str, ...]:
@@ -192,49 +263,67 @@ def names() -> tuple[str, ...]:
     return tuple(entry.name for entry in ENTRIES)
 
 
+def minigrid_tasks() -> list[Entry]:
+    """All tasks of MiniGrid that are not in the table; none where it is not installed."""
+    if find_spec("minigrid") is None:
+        return []
+    from curious_replay.envs.minigrid_world import tasks  # noqa: PLC0415
+
+    entries = [_task(name) for name in tasks()]
+    return [entry for entry in entries if entry.name not in names()]
+
+
 def find(name: str) -> Entry:
     """The entry of a short name; an unknown name is answered with the nearest ones."""
     for entry in ENTRIES:
         if entry.name == name:
             return entry
+    if name.startswith(MINIGRID):
+        return _task(name.removeprefix(MINIGRID))
     near = difflib.get_close_matches(name, names(), n=3, cutoff=0.4)
     # Part of a name is a good guess too: "walker" is not close to "control/walker_walk".
     near += [known for known in names() if name and name in known and known not in near]
     advice = f"did you mean {', '.join(near[:5])}?" if near else "`curious envs` lists all"
-    raise ValueError(f"unknown environment {name!r}; {advice}")
+    raise UsageError(f"unknown environment {name!r}; {advice}")
 
 
 def arguments(name: str) -> tuple[str, ...]:
     """Names of the arguments that the environment can be made with."""
-    creator = load_env_creator(find(name).entry_point)
+    entry = find(name)
+    try:
+        creator = load_env_creator(entry.entry_point)
+    except ModuleNotFoundError as error:
+        if not entry.extra or error.name != entry.extra:
+            raise
+        raise UsageError(
+            f"{name} needs the package {entry.extra}, which is not installed: "
+            f"pip install 'curious-replay[{entry.extra}]'"
+        ) from error
     return tuple(inspect.signature(creator).parameters)
 
 
 def make(name: str, *, scale: str = "paper", **kwargs: Any) -> gymnasium.Env:
     """Make an environment by short name; `kwargs` go before the settings of the table.
 
-    `scale="mini"` gives a smaller world with an earlier change, where there is one.
+    `scale="mini"` gives a smaller world with an earlier change, where there is one. An environment
+    of `register_env` is made as it is.
     """
+    if name in ALIASES:
+        made = load_env_creator(ALIASES[name])(**kwargs)
+        assert isinstance(made, gymnasium.Env)
+        return made
     entry = find(name)
     if scale not in SCALES:
-        raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
+        raise UsageError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
     known = arguments(name)
     for argument in kwargs:
         if argument not in known:
             raise TypeError(f"{name} has no argument {argument!r}; it has {', '.join(known)}")
     smaller = entry.mini if scale == "mini" else {}
-    return gymnasium.make(entry.gymnasium_id, **{**smaller, **kwargs})
+    return gymnasium.make(entry.spec, **{**smaller, **kwargs})
 
 
 def register() -> None:
     """Tell Gymnasium about all environments."""
     for entry in ENTRIES:
-        gymnasium.register(
-            entry.gymnasium_id,
-            entry_point=entry.entry_point,
-            kwargs=dict(entry.kwargs),
-            nondeterministic=entry.nondeterministic,
-            # Wrappers would hold state of their own, which get_state and set_state do not see.
-            order_enforce=False,
-            disable_env_checker=True,
-        )
+        gymnasium.registry[entry.gymnasium_id] = entry.spec

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from curious_replay.errors import UsageError
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -35,9 +37,9 @@ class Schedule:
     def __post_init__(self) -> None:
         frames = [frame for frame, _ in self.changes]
         if not frames or frames[0] != 0:
-            raise ValueError(f"a schedule begins with frame 0, this one is {self.changes}")
+            raise UsageError(f"a schedule begins with frame 0, this one is {self.changes}")
         if any(late <= early for early, late in pairwise(frames)):
-            raise ValueError(f"the frames of a schedule must increase, these do not: {frames}")
+            raise UsageError(f"the frames of a schedule must increase, these do not: {frames}")
 
     @classmethod
     def of(cls, changes: "ScheduleLike") -> "Schedule":
@@ -90,9 +92,9 @@ class PhaseClock:
         """The forced phase if there is one, else that of the schedule at the present frame."""
         return self.schedule.at(self.frame) if self.forced is None else self.forced
 
-    def advance(self) -> None:
-        """Count one simulated frame of this environment."""
-        self.frame += self.parallel
+    def advance(self, frames: int = 1) -> None:
+        """Count simulated frames of this environment."""
+        self.frame += frames * self.parallel
 
     def set_frame(self, frame: int) -> None:
         """Take over the total number of frames over all environments."""
@@ -117,4 +119,4 @@ class PhaseClock:
 
     def _check(self, phase: str) -> None:
         if phase not in self.known:
-            raise ValueError(f"unknown phase {phase!r}, this environment has {list(self.known)}")
+            raise UsageError(f"unknown phase {phase!r}, this environment has {list(self.known)}")

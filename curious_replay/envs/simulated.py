@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from curious_replay.envs.camera import Camera, Image, make_camera
 from curious_replay.envs.interface import METADATA, image_space
 from curious_replay.envs.schedule import PhaseClock
+from curious_replay.errors import UsageError
 
 Observation = dict[str, Image]
 Info = dict[str, Any]
@@ -47,11 +48,11 @@ class SimulatedEnv(gymnasium.Env[Any, NDArray[np.float32]]):
         render_mode: str | None,
     ) -> None:
         if action_repeat < 1:
-            raise ValueError(f"action_repeat must be at least 1 frame, got {action_repeat}")
+            raise UsageError(f"action_repeat must be at least 1 frame, got {action_repeat}")
         if episode_frames is not None and episode_frames < 1:
-            raise ValueError(f"episode_frames must be at least 1, got {episode_frames}")
+            raise UsageError(f"episode_frames must be at least 1, got {episode_frames}")
         if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+            raise UsageError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.model, self.data = model, data
         self.clock = clock
         self.action_repeat = action_repeat

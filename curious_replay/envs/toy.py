@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_replay.envs.interface import METADATA, check_step, image_space
+from curious_replay.errors import UsageError
 
 Array = np.ndarray
 
@@ -52,13 +53,13 @@ class CountingWorld(gymnasium.Env[Any, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         if ending not in ("terminated", "truncated"):
-            raise ValueError(f"ending must be 'terminated' or 'truncated', got {ending!r}")
+            raise UsageError(f"ending must be 'terminated' or 'truncated', got {ending!r}")
         if length < 1:
-            raise ValueError(f"length must be at least 1 step, got {length}")
+            raise UsageError(f"length must be at least 1 step, got {length}")
         self.length, self.ending, self.image_size = length, ending, image_size
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(actions)
-        self.observation_space = image_space(image_size)
+        self.observation_space = image_space(image_size, least=16)
         self._rows = _band_rows(image_size)
         self._episode = -1
         self._step = 0

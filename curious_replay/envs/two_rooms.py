@@ -1,8 +1,8 @@
 """The object interaction assay on a grid: no simulator, thousands of steps a second.
 
-`TwoRooms` has an agent, two rooms joined by a door, and an object that appears in the second room
-at T0. All of it is one array of cells, painted through a palette; the agent sees the cells around
-it, so the object has to be found.
+`TwoRooms` has an agent, two rooms joined by a door (or more in a row), and an object that appears
+in the last room at T0. All of it is one array of cells, painted through a palette; the agent sees
+the cells around it, so the object has to be found.
 """
 
 from typing import Any
@@ -11,33 +11,44 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from curious_replay.envs.interface import METADATA, check_step, image_space
+from curious_replay.envs.interface import METADATA, cells_of_pixels, check_step, image_space
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
+from curious_replay.errors import UsageError
 
 Array = np.ndarray
 
 STAY, UP, DOWN, LEFT, RIGHT = range(5)
 _MOVES = {STAY: (0, 0), UP: (-1, 0), DOWN: (1, 0), LEFT: (0, -1), RIGHT: (0, 1)}
-_WALL, _AGENT, _OBJECT, _FLOOR = 0, 1, 2, 3  # four floors: two rooms, each a checkerboard
+_WALL, _AGENT, _OBJECT, _TELEVISION = 0, 1, 2, 3
+_FLOOR = 4  # then the floors of rooms, each a checkerboard
 _PALETTE = np.array(
     [
         (0, 0, 0),
         (245, 245, 245),
         (255, 0, 255),
+        (0, 0, 0),  # each of its pixels has a colour of its own
         (98, 104, 22),
         (84, 90, 16),
         (60, 88, 104),
         (50, 74, 90),
+        (112, 66, 60),
+        (96, 56, 50),
+        (84, 70, 116),
+        (72, 58, 100),
     ],
     np.uint8,
 )
+_FLOORS = (len(_PALETTE) - _FLOOR) // 2  # a fifth room looks like the first
 
 
 class TwoRooms(gymnasium.Env[Any, np.int64]):
     """Two rooms of `room` x `room` cells side by side, a door between them, an object at T0.
 
     The agent (white) starts in the middle of the left room. In phase "object" a magenta object
-    lies in the right room; walking into it pushes it one cell on, if that cell is free.
+    lies in the right room; walking into it pushes it one cell on, if that cell is free. With more
+    `rooms` than two there is a row of them, with the object in the last: the more there are, the
+    less likely it is met by chance. A `television` is a square of so many cells per side in the
+    upper left corner of the first room: floor whose pixels have random colours at every step.
 
     - observation: `{"image": uint8 [image_size, image_size, 3]}`, the `view` x `view` cells around
       the agent (None: the whole world); actions: stay, up, down, left, right; reward 0;
@@ -56,30 +67,39 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         parallel: int = 1,
         phase: str | None = None,
         room: int = 9,
+        rooms: int = 2,
+        television: int = 0,
         view: int | None = 9,
         length: int | None = None,
         image_size: int = 64,
         render_mode: str | None = None,
     ) -> None:
         if room < 3:
-            raise ValueError(f"room must be at least 3 cells wide, got {room}")
+            raise UsageError(f"room must be at least 3 cells wide, got {room}")
+        if rooms < 2:
+            raise UsageError(f"there must be at least 2 rooms, got {rooms}")
+        if not 0 <= television <= room:
+            raise UsageError(f"television must be from 0 to {room} cells wide, got {television}")
         if view is not None and (view < 3 or view % 2 == 0):
-            raise ValueError(f"view must be None or an odd number of cells from 3 on, got {view}")
+            raise UsageError(f"view must be None or an odd number of cells from 3 on, got {view}")
         if length is not None and length < 1:
-            raise ValueError(f"length must be None (endless) or a number of steps, got {length}")
+            raise UsageError(f"length must be None (endless) or a number of steps, got {length}")
         self.clock = PhaseClock(Schedule.of(schedule), ("empty", "object"), parallel, phase)
         self.length, self.image_size = length, image_size
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(len(_MOVES))
-        self.observation_space = image_space(image_size)
-        self._plan = _two_rooms(room)
+        self.observation_space = image_space(image_size, least=16)
+        self._plan = _floor_plan(room, rooms)
+        self._plan[1 : 1 + television, 1 : 1 + television] = _TELEVISION
+        self._noisy = television > 0
+        self._noise: Array | None = None  # uint8, as large as a picture
         self._start = (1 + room // 2, 1 + room // 2)
         self._object_start = (1 + room // 2, self._plan.shape[1] - 2 - room // 2)
         # A margin of wall on all sides (0 is wall) lets the view leave the world.
         self._margin = 0 if view is None else view // 2
         self._background = np.pad(self._plan, self._margin)
         self._view = (view, view) if view is not None else self._plan.shape
-        self._pixels = tuple(np.arange(image_size) * cells // image_size for cells in self._view)
+        self._pixels = tuple(cells_of_pixels(image_size, cells) for cells in self._view)
         self._agent: tuple[int, int] | None = None
         self._object: tuple[int, int] | None = None
         self._in_contact = False
@@ -98,6 +118,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         self._agent, self._object = self._start, None
         self._in_contact, self._steps = False, 0
         self._apply_phase()
+        self._make_noise()
         return self._outcome(touched=False, first=False)
 
     def step(
@@ -111,6 +132,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         self._steps += 1
         self.clock.advance()
         self._apply_phase()
+        self._make_noise()
         observation, info = self._outcome(touched, first)
         return observation, 0.0, False, self._steps == self.length, info
 
@@ -129,7 +151,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         self._apply_phase()
 
     def get_state(self) -> dict[str, Any]:
-        """Positions, counters, clock and Gymnasium's generator."""
+        """Positions, counters, clock, what the television shows, and Gymnasium's generator."""
         return {
             "np_random": self.np_random.bit_generator.state,
             "clock": self.clock.get_state(),
@@ -137,6 +159,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
             "object": None if self._object is None else list(self._object),
             "in_contact": self._in_contact,
             "steps": self._steps,
+            "noise": None if self._noise is None else self._noise.copy(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -145,6 +168,14 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         self.clock.set_state(state["clock"])
         self._agent, self._object = _cell(state["agent"]), _cell(state["object"])
         self._in_contact, self._steps = state["in_contact"], state["steps"]
+        noise = state.get("noise")  # which states of earlier versions do not have
+        self._noise = None if noise is None else noise.copy()
+
+    def _make_noise(self) -> None:
+        """Let the television show something else."""
+        if self._noisy:
+            shape = (self.image_size, self.image_size, 3)
+            self._noise = self.np_random.integers(0, 256, shape, np.uint8)
 
     def _apply_phase(self) -> None:
         """Make the world what the phase says; the picture of frame T0 shows the change."""
@@ -174,7 +205,8 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
             return False
         return sum(abs(a - b) for a, b in zip(self._agent, self._object, strict=True)) == 1
 
-    def _picture(self) -> Array:
+    def _codes(self) -> Array:
+        """What each pixel of the picture shows: uint8 [image_size, image_size]."""
         assert self._agent is not None
         cells = self._background.copy()
         for place, code in ((self._object, _OBJECT), (self._agent, _AGENT)):
@@ -184,11 +216,18 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
             (row, column), (height, width) = self._agent, self._view
             cells = cells[row : row + height, column : column + width]
         rows, columns = self._pixels
-        image: Array = _PALETTE[cells[rows][:, columns]]
+        codes: Array = cells[rows][:, columns]
+        return codes
+
+    def _picture(self) -> Array:
+        codes = self._codes()
+        image: Array = _PALETTE[codes]
+        if self._noise is not None:
+            screen = codes == _TELEVISION
+            image[screen] = self._noise[screen]
         return image
 
     def _outcome(self, touched: bool, first: bool) -> tuple[dict[str, Array], dict[str, Any]]:
-        image = self._picture()
         nowhere = (-1, -1)
         info = {
             "phase": self.clock.phase,
@@ -197,19 +236,18 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
             "log_object_position": np.array(self._object or nowhere, np.int16),
             "log_contacts": np.int32(touched),
             "log_interactions": np.int32(first),
-            "log_object_pixels": np.int32((image == _PALETTE[_OBJECT]).all(-1).sum()),
+            "log_object_pixels": np.int32((self._codes() == _OBJECT).sum()),
         }
-        return {"image": image}, info
+        return {"image": self._picture()}, info
 
 
-def _two_rooms(room: int) -> Array:
-    """Floor plan: uint8 [room + 2, 2 room + 3], walls around, a door one cell high."""
-    rows, columns = np.indices((room + 2, 2 * room + 3))
-    right = columns > room + 1
-    plan = _FLOOR + 2 * right + (rows + columns) % 2
-    plan[[0, -1]] = plan[:, [0, -1]] = _WALL
-    plan[:, room + 1] = _WALL
-    plan[1 + room // 2, room + 1] = _FLOOR
+def _floor_plan(room: int, rooms: int) -> Array:
+    """Walls and floors uint8 [room + 2, rooms (room + 1) + 1]; doors are one cell high."""
+    rows, columns = np.indices((room + 2, rooms * (room + 1) + 1))
+    number = (columns - 1) // (room + 1)
+    plan = _FLOOR + 2 * (number % _FLOORS) + (rows + columns) % 2
+    plan[[0, -1]] = plan[:, :: room + 1] = _WALL
+    plan[1 + room // 2, room + 1 : -1 : room + 1] = _FLOOR
     return plan.astype(np.uint8)
 
 

@@ -227,6 +227,7 @@ def test_pixels_are_counted_in_light_and_shade_but_not_on_grass():
         ({"scene": 9}, "scene must be one of"),
         ({"scene": 1, "scale": "mini"}, "scale='paper'"),
         ({"reward": "big"}, "reward must be"),
+        ({"appears": "here"}, "appears must be 'fixed' or 'away', got 'here'"),
         ({"replay_episode_steps": 0}, "replay_episode_steps must be positive"),
         ({"action_repeat": 0}, "at least 1 frame"),
         ({"image_size": 256}, "image_size must be from 32 to 128"),
@@ -262,3 +263,31 @@ def test_a_ball_that_appears_on_the_agent_pushes_it_aside():
     for position in (last["log_agent_position"], last["log_magenta_position"]):
         assert np.abs(position[:2] - (0, -1.4)).max() < 13.3
     assert total(infos, "log_contacts") > 0
+
+
+@pytest.mark.parametrize("place", [(3.5, -4.9), (-3.5, -4.9), (3.5, 2.1), (0.3, -1.2), (-5.0, 3.0)])
+def test_a_ball_can_appear_out_of_reach(place):
+    env = make(schedule=soon((0, "empty"), (4, "ball")), scale="mini", appears="away")
+    env.reset(seed=0)
+    for axis, value in zip("xyz", (*place, 0.36), strict=True):
+        env.data.qpos[env.model.joint(f"agent/{axis}").qposadr[0]] = value
+    infos = [env.step(STAY)[-1] for _ in range(30)]
+    appeared = infos[1]  # two frames a step
+    assert appeared["phase"] == "ball"
+    agent, ball = appeared["log_agent_position"], appeared["log_magenta_position"]
+    assert np.linalg.norm((agent - ball)[:2]) > 4.9
+    np.testing.assert_allclose(np.abs(ball[:2] - (0, -1.4)), (3.5, 3.5), atol=0.01)
+    assert total(infos, "log_contacts") == 0
+
+
+def test_out_of_reach_at_a_reset_is_the_published_place_and_balls_keep_apart():
+    env = make(variant="unchanging", appears="away")
+    for _ in range(2):
+        _, info = env.reset(seed=0)
+        np.testing.assert_allclose(ball_position(info)[:2], (3.5, -4.9), atol=1e-3)
+        for _ in range(40):  # and also where it was elsewhere before
+            env.step(FORWARD)
+    env = make(variant="two-balls", phase="both", appears="away")
+    _, info = env.reset(seed=0)
+    apart = np.linalg.norm(info["log_yellow_position"] - info["log_magenta_position"])
+    assert apart > 6.9

@@ -77,10 +77,34 @@ def test_environments_come_without_wrappers_that_hold_state():
 
 
 def test_importing_the_package_imports_no_simulator():
-    heavy = "{'crafter', 'mujoco', 'dm_control', 'torch', 'numba', 'curious_replay.replay'}"
+    heavy = (
+        "{'crafter', 'mujoco', 'dm_control', 'minigrid', 'torch', 'numba', 'curious_replay.replay'}"
+    )
     code = f"import sys, curious_replay.envs; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["minigrid/lava", "minigrid/DoorKey-5x5", "minigrid/Any-Task"])
+def test_a_world_whose_package_is_missing_says_how_to_get_it(name):
+    code = f"""
+import sys
+class Missing:  # as if it were not installed
+    def find_spec(self, name, path=None, target=None):
+        if name == "minigrid":
+            raise ModuleNotFoundError("No module named 'minigrid'", name="minigrid")
+sys.meta_path.insert(0, Missing())
+from curious_replay import cli
+from curious_replay.envs import find
+assert find({name!r}).extra == "minigrid"  # a name is known all the same
+sys.exit(cli.main(["envs", "show", {name!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"curious: {name} needs the package minigrid, which is not installed: "
+        "pip install 'curious-replay[minigrid]'\n"
+    )
 
 
 def test_environments_know_neither_agents_nor_replay():

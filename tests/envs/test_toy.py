@@ -1,6 +1,7 @@
 import gymnasium
 import numpy as np
 import pytest
+from trajectories import from_json, to_json
 
 from curious_replay.envs import mirror
 from curious_replay.envs.mirror import Mirror
@@ -34,7 +35,7 @@ def test_counting_world_shows_step_episode_and_action():
     assert read_count(observation["image"]) == Count(step=0, episode=1, action=None)
 
 
-@pytest.mark.parametrize("size", [32, 33, 64, 128])
+@pytest.mark.parametrize("size", [16, 32, 33, 64, 128])
 def test_counts_beyond_one_byte_are_readable_at_every_size(size):
     env = CountingWorld(length=10**6, image_size=size)
     env.reset(seed=0)
@@ -115,6 +116,64 @@ def test_walking_into_the_object_pushes_it_and_is_counted():
     assert [info["log_interactions"] for info in again] == [0, 0, 1]
 
 
+@pytest.mark.parametrize("rooms", [2, 3, 6])
+def test_more_rooms_lie_between_the_agent_and_the_object(rooms):
+    # Rooms of 5: middles in columns 3, 9, 15, ..., doors in 6, 12, ..., all in row 3.
+    env = TwoRooms(phase="object", room=5, rooms=rooms, view=None)
+    observation, info = env.reset(seed=0)
+    last = 6 * rooms - 3
+    assert info["log_object_position"].tolist() == [3, last]
+    floors = {tuple(pixel) for pixel in observation["image"].reshape(-1, 3).tolist()}
+    assert len(floors) == 3 + 2 * min(rooms, 4)  # wall, agent, object; two colours a room
+    infos = walk(env, [RIGHT] * (last - 3))
+    assert [info["log_contacts"] for info in infos].index(1) == last - 4
+    assert infos[-1]["log_agent_position"].tolist() == [3, last]
+    env.reset()
+    assert walk(env, [UP] + [RIGHT] * 9)[-1]["log_agent_position"].tolist() == [2, 5]  # no door
+
+
+def television(env, image):
+    """The 3 x 3 cells of the television in a picture of a whole world of 7 x 13 cells."""
+    rows, columns = env._pixels
+    return image[np.isin(rows, (1, 2, 3))][:, np.isin(columns, (1, 2, 3))]
+
+
+def test_a_television_shows_noise_at_every_step_and_nothing_else_does():
+    env = TwoRooms(phase="object", room=5, view=None, television=3, render_mode="rgb_array")
+    quiet = TwoRooms(phase="object", room=5, view=None)
+    pictures = [env.reset(seed=0)[0]["image"]]
+    quiet.reset(seed=0)
+    screen = television(env, np.arange(64 * 64).reshape(64, 64))
+    for action in (RIGHT, RIGHT, UP, DOWN, STAY):
+        observation, *_, info = env.step(action)
+        image, same = observation["image"], quiet.step(action)
+        pictures.append(image.copy())
+        np.testing.assert_array_equal(env.render(), image)  # to look again changes nothing
+        assert info["log_object_pixels"] == same[4]["log_object_pixels"]
+        unlike = np.flatnonzero((image != same[0]["image"]).any(-1))
+        assert set(unlike) <= set(screen.reshape(-1))
+    noise = [television(env, picture) for picture in pictures]
+    assert len({each.tobytes() for each in noise}) == len(noise)
+    assert all(50 < each.std() < 100 for each in noise[1:])
+    np.testing.assert_array_equal(env.reset(seed=0)[0]["image"], pictures[0])
+
+
+def test_a_television_goes_on_where_it_was():
+    env, other = (TwoRooms(television=4, image_size=16, render_mode="rgb_array") for _ in range(2))
+    env.reset(seed=3)
+    env.step(UP)
+    other.set_state(from_json(to_json(env.get_state())))
+    np.testing.assert_array_equal(env.render(), other.render())
+    for action in (LEFT, STAY, UP, RIGHT):
+        assert to_json(env.step(action)) == to_json(other.step(action))
+
+
+def test_the_agent_walks_over_the_television():
+    env = TwoRooms(phase="empty", room=3, television=3, view=None)
+    env.reset(seed=0)
+    assert walk(env, [UP, LEFT])[-1]["log_agent_position"].tolist() == [1, 1]
+
+
 def test_standing_beside_the_object_is_no_contact():
     env = TwoRooms(phase="object", room=5, view=None)
     env.reset(seed=0)
@@ -154,6 +213,35 @@ def test_view_at_the_edge_of_the_world_shows_wall():
     assert image.any()
 
 
+@pytest.mark.parametrize("size", [16, 33, 64])
+def test_every_cell_in_view_has_a_pixel(size):
+    env = TwoRooms(phase="object", room=5, view=None, image_size=size)  # 7 x 13 cells
+    env.reset(seed=0)
+    shown = set()
+    for _ in range(5):  # through the door, up to the object
+        image = env.step(RIGHT)[0]["image"]
+        shown.add(tuple(map(int, np.argwhere((image == 245).all(-1))[0])))
+        assert magenta_pixels(image) >= (size // 7) * (size // 13)
+    assert len(shown) == 5
+    observation, _ = Mirror(room=16, image_size=16).reset(seed=0)
+    assert (observation["image"] == (60, 220, 90)).all(-1).sum() == 1  # the goal, of one cell
+
+
+@pytest.mark.parametrize(
+    ("world", "setting", "cells"),
+    [
+        (TwoRooms, {"view": None, "image_size": 16}, 21),
+        (TwoRooms, {"view": 17, "image_size": 16}, 17),
+        (TwoRooms, {"view": 33, "image_size": 32}, 33),
+        (Mirror, {"room": 17, "image_size": 16}, 17),
+    ],
+)
+def test_cells_without_a_pixel_are_refused(world, setting, cells):
+    message = f"image_size is {setting['image_size']} pixels and {cells} cells are in view"
+    with pytest.raises(ValueError, match=message):
+        world(**setting)
+
+
 @pytest.mark.parametrize(
     ("world", "setting", "message"),
     [
@@ -162,8 +250,12 @@ def test_view_at_the_edge_of_the_world_shows_wall():
         (CountingWorld, {"image_size": 8}, "image_size"),
         (Mirror, {"room": 1}, "room"),
         (Mirror, {"length": 0}, "length"),
+        (Mirror, {"floor": "red"}, "floor must be 'plain' or 'random', got 'red'"),
         (Mirror, {"phase": "object"}, "unknown phase 'object'"),
         (TwoRooms, {"room": 2}, "room"),
+        (TwoRooms, {"rooms": 1}, "at least 2 rooms, got 1"),
+        (TwoRooms, {"television": 10}, "television must be from 0 to 9 cells wide, got 10"),
+        (TwoRooms, {"television": -1}, "television"),
         (TwoRooms, {"view": 4}, "view"),
         (TwoRooms, {"length": 0}, "length"),
         (TwoRooms, {"phase": "ball"}, "unknown phase 'ball'"),
@@ -229,3 +321,42 @@ def test_mirror_never_starts_at_the_goal_and_cuts_long_episodes():
     env._agent = np.array((0, 0))
     *_, terminated, truncated, _ = last_of(env, mirror.UP, mirror.UP, mirror.UP)
     assert (terminated, truncated) == (False, True)
+
+
+def test_mirror_may_have_a_floor_of_random_colours_that_still_tells_the_phase():
+    env = Mirror(room=5, length=1000, floor="random", schedule=((0, "straight"), (40, "mirrored")),
+                 render_mode="rgb_array")  # fmt: skip
+    env.reset(seed=1)
+    env._goal = np.array((-1, -1))  # never reached
+    floors = {"straight": [], "mirrored": []}
+    for step in range(80):
+        observation, *_, info = env.step(step % 4)
+        np.testing.assert_array_equal(env.render(), observation["image"])
+        pixels = observation["image"].reshape(-1, 3)
+        colors = {tuple(pixel) for pixel in pixels.tolist()} - {(245, 245, 245), (60, 220, 90)}
+        assert len(colors) == 1
+        floors[info["phase"]].append(*colors)
+    assert len({*floors["straight"], *floors["mirrored"]}) > 75
+    assert all(red < green < blue and blue - red >= 50 for red, green, blue in floors["straight"])
+    assert all(red > green > blue and red - blue >= 50 for red, green, blue in floors["mirrored"])
+
+
+def test_a_random_floor_goes_on_where_it_was():
+    env, other = (Mirror(floor="random", image_size=16, render_mode="rgb_array") for _ in range(2))
+    env.reset(seed=3)
+    env.step(0)
+    other.set_state(from_json(to_json(env.get_state())))
+    np.testing.assert_array_equal(env.render(), other.render())
+    for action in (0, 1, 2, 0):
+        assert to_json(env.step(action)) == to_json(other.step(action))
+    assert to_json(env.reset()) == to_json(other.reset())
+
+
+@pytest.mark.parametrize(("world", "later"), [(TwoRooms, "noise"), (Mirror, "shade")])
+def test_states_of_earlier_versions_go_on(world, later):
+    env, other = world(), world()
+    env.reset(seed=1)
+    state = env.get_state()
+    del state[later]
+    other.set_state(state)
+    assert to_json(env.step(1)) == to_json(other.step(1))
