@@ -203,6 +203,13 @@ class CuriousBuffer:
     def sample(self) -> object:  # noqa: D102
         return self._buffer.sample(WINDOWS)
 
+    def sample_apart(self) -> object:
+        """Draw as `sample` does, without repeats."""
+        self._buffer.repeats = False
+        batch = self._buffer.sample(WINDOWS)
+        self._buffer.repeats = True
+        return batch
+
     def update(self) -> object:  # noqa: D102
         self._buffer.update(next(self._ids), {"model": self._stream.losses})
         return None

@@ -52,7 +52,9 @@ def table(title: str, results: Mapping[str, Mapping[str, float]], ours: str) -> 
 
 def ratio(results: Mapping[str, Mapping[str, float]], work: str, ours: str) -> float | None:
     """Our rate over the best other rate, None where there is no other."""
-    others = [row[work] for name, row in results.items() if name != ours and work in row]
+    others = [
+        row[work] for name, row in results.items() if not name.startswith(ours) and work in row
+    ]
     mine = results[ours].get(work)
     return mine / max(others) if others and mine else None
 

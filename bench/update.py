@@ -8,7 +8,11 @@ turns, one update each; medians are compared. Absolute numbers depend on the mac
 compare within one run.
 
 After that each of our agents has a row, with the settings and the batch that its preset has on
-Crafter, and images of 64x64x3 too.
+Crafter, and images of 64x64x3 too. Then come two agents as small as in the miniatures, with one
+thread, in time of the processor; a change of the code is judged beside the checkout without it:
+
+    git worktree add ../before main
+    python bench/update.py --sizes --agents --rounds 20 --against ../before
 """
 
 import argparse
@@ -32,8 +36,8 @@ from update_peers import ACTIONS, PIXELS, random_batch, timed
 from curious_replay.agents.spaces import Spaces
 from curious_replay.replay import Curious, ReplayBuffer, Uniform
 from curious_replay.run import Choice, preset
-from curious_replay.run.agents import AGENTS
-from curious_replay.run.config import SCALES
+from curious_replay.run.settings.agents import AGENTS
+from curious_replay.run.settings.config import SCALES
 
 OURS = "curious"
 BEGUN = {"iris": {"model_after": 0, "actor_after": 0}}  # no part waits for the others
@@ -42,6 +46,13 @@ DIMENSIONS = 6  # of continuous actions
 WARM_UPS = 5
 """The first updates compile, choose algorithms, and ask the system for memory again and again."""
 WORKER = Path(__file__).with_name("update_peers.py")
+HERE = Path(__file__).parents[1]
+SMALL = ("mirror", "assay")
+LEAN: dict[str, tuple[str, dict[str, float]]] = {
+    "mirror": ("16 pixels, half of the starts", {"pixels": 16, "starts": 0.5}),
+    "assay": ("half of the starts", {"starts": 0.5}),  # it is not shown in fewer pixels
+}
+IN_A_TURN = 10  # small updates: memory is warm in most of them
 
 
 class MissingError(Exception):
@@ -51,15 +62,16 @@ class MissingError(Exception):
 class Worker:
     """A contestant in a process of its own."""
 
-    def __init__(self, name: str, size: str, python: str, options: argparse.Namespace) -> None:
+    def __init__(
+        self, name: str, size: str, python: str, environment: Mapping[str, str], **numbers: float
+    ) -> None:
         self.name = name
-        numbers = [f"--{key}={getattr(options, key)}" for key in ("windows", "length", "threads")]
         self._process = subprocess.Popen(
-            [python, str(WORKER), name, size, *numbers],
+            [python, str(WORKER), name, size, *(f"--{key}={n}" for key, n in numbers.items())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=surroundings(options.threads),
+            env=environment,
         )
         greeting = self._answer()
         if "missing" in greeting:
@@ -96,12 +108,15 @@ def surroundings(threads: int) -> dict[str, str]:
 
 def start_workers(size: str, options: argparse.Namespace) -> list[Worker]:
     """Start ours and, if an interpreter is given, sheeprl as it is and compiled."""
-    workers = [Worker(OURS, size, sys.executable, options)]
+    numbers = {key: getattr(options, key) for key in ("windows", "length", "threads")}
+    environment = surroundings(options.threads)
+    workers = [Worker(OURS, size, sys.executable, environment, **numbers)]
     if options.sheeprl_python is not None:
         names = ["sheeprl"] if options.uncompiled else ["sheeprl", "sheeprl compiled"]
         for name in names:
             try:
-                workers.append(Worker(name, size, options.sheeprl_python, options))
+                python = options.sheeprl_python
+                workers.append(Worker(name, size, python, environment, **numbers))
             except MissingError as error:
                 print(f"without {name}: {error}", file=sys.stderr)
     return workers
@@ -139,6 +154,40 @@ def race(size: str, options: argparse.Namespace) -> dict[str, Any]:
     for worker in workers:
         worker.close()
     return result
+
+
+def small_race(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Milliseconds of a small update: of another checkout, of this one, and with its options."""
+    options_of_it, lean = LEAN[name]
+    entries: dict[str, tuple[Path, dict[str, float]]]
+    entries = {"now": (HERE, {}), f"now, {options_of_it}": (HERE, lean)}
+    if options.against is not None:
+        entries = {"before": (options.against, {}), **entries}
+    workers: dict[str, Worker] = {}
+    for row, (checkout, numbers) in entries.items():
+        environment = {**surroundings(1), "PYTHONPATH": str(checkout.resolve())}
+        try:
+            workers[row] = Worker("small", name, sys.executable, environment, threads=1, **numbers)
+        except MissingError as error:
+            print(f"without {name}, {row}: {error}", file=sys.stderr)
+    turns: dict[str, list[float]] = {row: [] for row in workers}
+    for turn in range(options.rounds + 1):
+        for row, worker in workers.items():
+            seconds = [worker.ask("update")["seconds"] for _ in range(IN_A_TURN)]
+            if turn:  # the first is a warm-up
+                turns[row].append(1e3 * median(seconds))
+    for worker in workers.values():
+        worker.close()
+    return {"turns": turns, "milliseconds": {row: median(each) for row, each in turns.items()}}
+
+
+def small_table(name: str, result: Mapping[str, Any]) -> str:
+    """One small update, in words."""
+    lines = [f"One small update, {name}, one thread", f"{'milliseconds':>46}{'/ first':>10}"]
+    milliseconds = result["milliseconds"]
+    first = next(iter(milliseconds.values()))
+    lines += [f"{row:<36}{ms:>10.1f}{ms / first:>9.2f}x" for row, ms in milliseconds.items()]
+    return "\n".join([*lines, ""])
 
 
 def priority_seconds(options: argparse.Namespace) -> dict[str, float]:
@@ -244,9 +293,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000, help="steps stored for replay")
     parser.add_argument("--agents", nargs="*", default=[*AGENTS], choices=[*AGENTS])
     parser.add_argument("--scale", default="mini", choices=SCALES, help="of --agents")
+    parser.add_argument("--small", nargs="*", default=SMALL, choices=SMALL)
+    parser.add_argument("--against", type=Path, help="another checkout, for small updates of both")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON")
     options = parser.parse_args()
 
+    if options.against is not None and not (options.against / "curious_replay").is_dir():
+        parser.error(f"--against must be a checkout of this project, got {options.against}")
     priorities = priority_seconds(options)
     results: dict[str, Any] = {"priorities": priorities, "sizes": {}}
     for size in options.sizes:
@@ -254,8 +307,12 @@ def main() -> None:
         result["priority_share"] = priority_share(result["seconds"][OURS], priorities)
         results["sizes"][size] = result
         print(table(size, result, priorities), flush=True)
-    results["agents"] = agent_rows(options)
-    print(agent_table(results["agents"], options.scale), flush=True)
+    if options.agents:
+        results["agents"] = agent_rows(options)
+        print(agent_table(results["agents"], options.scale), flush=True)
+    results["small"] = {name: small_race(name, options) for name in options.small}
+    for name, result in results["small"].items():
+        print(small_table(name, result), flush=True)
     timing.write(options.out / "update.json", results)
     print(f"written to {options.out / 'update.json'}")
 

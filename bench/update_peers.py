@@ -1,6 +1,7 @@
-"""The contestants of bench/update.py: DreamerV3 agents that make one update whenever asked to.
+"""The contestants of bench/update.py: agents that make one update whenever asked to.
 
     python bench/update_peers.py sheeprl tiny
+    python bench/update_peers.py small mirror
 
 Each runs in a process of its own, with an interpreter of its own, as what they need may differ. It
 reads requests from its standard input, a word each, and answers each with a line of JSON. The first
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from importlib import metadata
 from typing import Any, TextIO
 
@@ -43,13 +45,13 @@ def random_batch(
     }
 
 
-def timed(work: Callable[[], object]) -> Request:
-    """Answer with the seconds that `work` takes."""
+def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Request:
+    """Answer with the seconds that `work` takes by a clock."""
 
     def request() -> dict[str, Any]:
-        start = time.perf_counter()
+        start = clock()
         work()
-        return {"seconds": time.perf_counter() - start}
+        return {"seconds": clock() - start}
 
     return request
 
@@ -128,6 +130,55 @@ class Curious:
         with profile(activities=[ProfilerActivity.CPU]) as profiler:
             seconds = timed(self.update)()["seconds"]
         return {"shares": shares(profiler.events(), seconds)}
+
+
+class Small:
+    """Ours, as small as in the miniatures, of whichever checkout is first on Python's path.
+
+    mirror  DreamerV3 with discrete actions, 8 imagined steps
+    assay   Plan2Explore on DreamerV3 that only explores, with continuous actions: 10 imagined
+            steps, 5 members
+    """
+
+    WINDOWS, LENGTH = 8, 16
+
+    def __init__(self, name: str, pixels: int, starts: float) -> None:
+        spaces = importlib.import_module("curious_replay.agents.spaces")
+        v3 = importlib.import_module("curious_replay.agents.dreamer_v3_config")
+        shape: dict[str, Any] = {"size": "micro", "imagination": 8 if name == "mirror" else 10}
+        if starts != 1:
+            shape["starts"] = starts
+        dreamer = self._settings(v3.DreamerV3Config, **shape)
+        discrete, actions = (True, 4) if name == "mirror" else (False, 2)
+        seen = spaces.Spaces(actions, discrete=discrete, image=(pixels, pixels))
+        if name == "mirror":
+            agents = importlib.import_module("curious_replay.agents.dreamer_v3")
+            self.agent = agents.DreamerV3(dreamer, seen, seed=0)
+        else:
+            p2e = importlib.import_module("curious_replay.agents.plan2explore_config")
+            agents = importlib.import_module("curious_replay.agents.plan2explore")
+            ensemble = replace(p2e.V3_ENSEMBLE, members=5)
+            config = self._settings(
+                p2e.Plan2ExploreV3Config, dreamer=dreamer, ensemble=ensemble, task_actor="off"
+            )
+            self.agent = agents.Plan2Explore(config, seen, seed=0)
+        self.agent.unread = {"td"}  # as with most rules
+        self.batch = random_batch(self.WINDOWS, self.LENGTH, actions, pixels)
+        self.parameters = count(agent=self.agent)
+        # With one thread, time of the processor: what else runs on the machine disturbs it less.
+        self.requests: dict[str, Request] = {"update": timed(self.update, time.process_time)}
+
+    @staticmethod
+    def _settings(kind: Any, **values: Any) -> Any:
+        """Make settings; a checkout that does not know one of them is no contestant."""
+        for name in values:
+            if name not in kind.__dataclass_fields__:
+                raise ImportError(f"{kind.__name__} of this checkout has no {name}")
+        return kind(**values)
+
+    def update(self) -> None:
+        """Make one update."""
+        self.agent.update(self.batch)
 
 
 LABEL = "part: "
@@ -276,8 +327,10 @@ class Sheeprl:
         )  # fmt: skip
 
 
-def make(options: argparse.Namespace) -> Curious | Sheeprl:
+def make(options: argparse.Namespace) -> Curious | Small | Sheeprl:
     """Make the contestant that is asked for."""
+    if options.contestant == "small":
+        return Small(options.size, options.pixels, options.starts)
     batch = random_batch(options.windows, options.length)
     if options.contestant == "curious":
         return Curious(options.size, batch)
@@ -288,12 +341,18 @@ def make(options: argparse.Namespace) -> Curious | Sheeprl:
 def main() -> None:
     """Answer requests until there are no more."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("contestant", choices=["curious", "sheeprl", "sheeprl compiled"])
+    choices = ["curious", "small", "sheeprl", "sheeprl compiled"]
+    parser.add_argument("contestant", choices=choices)
     parser.add_argument("size")
     parser.add_argument("--windows", type=int, default=16)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--pixels", type=int, default=32, help="of small")
+    parser.add_argument("--starts", type=float, default=1.0, help="of small")
     options = parser.parse_args()
+    if options.contestant in ("curious", "small"):
+        with suppress(ImportError):  # an earlier checkout, which prepares itself
+            importlib.import_module("curious_replay.host").prepare()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed is no answer
 

@@ -1,8 +1,8 @@
 """What all Dreamers share: batches as tensors, acting, looking ahead, and the course of an update.
 
 First the world model studies a batch of replayed steps. Then actor and critic practise inside it,
-from each of the states it believes to have been in. Tensors are time first: T replayed steps, H
-imagined ones.
+from all or some of the states it believes to have been in. Tensors are time first: T replayed
+steps, H imagined ones.
 """
 
 from abc import ABC, abstractmethod
@@ -71,13 +71,20 @@ class Behaviour(nn.Module, ABC):
     def make_optimisers(self, prefix: str = "") -> dict[str, Optimiser]:
         """One for the actor, one for the critic, by names that begin with `prefix`."""
 
-    def imagine(self, model: WorldModel, start: State, generator: torch.Generator) -> Imagined:
-        """Act inside the model for H steps, from N states.
+    def imagine(
+        self,
+        model: WorldModel,
+        start: State,
+        generator: torch.Generator,
+        steps: int | None = None,
+    ) -> Imagined:
+        """Act inside the model from N states, for `steps` or else H steps.
 
         Discrete actions learn by REINFORCE, which needs no gradient through the dynamics: there,
         autograd follows the actor only.
         """
-        steps, rows = self.imagination, len(start.deter)
+        learns, rows = torch.is_grad_enabled(), len(start.deter)
+        steps = steps or self.imagination
         latent_noise = model.latent.noise(steps, rows, generator=generator)
         action_noise = self.actor.noise(steps + 1, rows, generator=generator)
         state: State | OneHotFeatures = start
@@ -91,13 +98,28 @@ class Behaviour(nn.Module, ABC):
         for t in range(steps + 1):
             features.append(state.feature)
             # By REINFORCE nothing is learned of the last action: no return follows it.
-            with torch.set_grad_enabled(t < steps or not self.actor.discrete):
+            with torch.set_grad_enabled(learns and (t < steps or not self.actor.discrete)):
                 outputs.append(self.actor(features[-1].detach()))
             actions.append(self.actor.policy(outputs[-1]).sample(action_noise[t]))
             if t < steps:
-                with torch.set_grad_enabled(not self.actor.discrete):
+                with torch.set_grad_enabled(learns and not self.actor.discrete):
                     state = step(state, actions[-1], latent_noise[t])
         return Imagined(stack(features), torch.stack(actions), torch.stack(outputs[:-1]))
+
+    @torch.no_grad()
+    def foresee(
+        self,
+        model: WorldModel,
+        start: State,
+        reward: Reward,
+        generator: torch.Generator,
+        steps: int,
+    ) -> Tensor:
+        """What `reward` says of some steps from N states, [steps, N].
+
+        It takes nothing out of the generator: whether it was asked decides nothing else.
+        """
+        return reward(self.imagine(model, start, generator.clone_state(), steps))
 
 
 class Dreamer(Agent):
@@ -106,6 +128,8 @@ class Dreamer(Agent):
     model: WorldModel
     behaviour: Behaviour
     low_precision = False
+    starts = 1.0
+    """Share of the states of a batch that imagination begins from."""
     samples_always = True
     """Whether actions are drawn also where the policy is evaluated; else the likeliest is taken."""
 
@@ -124,19 +148,35 @@ class Dreamer(Agent):
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
-    ) -> tuple[Lesson, Tensor]:
+    ) -> tuple[Lesson, dict[str, Tensor]]:
         """Let actor and critic learn in imagination. Returns also the signal "td" [T, B].
 
         By default these are the agent's own, and strive for the rewards that its model predicts;
-        another `reward` gives numbers [H + 1, N] of all imagined states.
+        another `reward` gives numbers [H + 1, N] of all imagined states. The signal is left out if
+        it would have to be imagined for nothing else, and nobody reads it.
         """
 
     def update(self, batch: Arrays) -> Feedback:
-        """Train the world model on the batch, then actor and critic from each of its states."""
+        """Train the world model on the batch, then actor and critic from its states."""
         replayed = self.load(batch)
         study = self.study(replayed)
         lesson, td = self.practise(replayed, study.start)
-        return make_feedback({**study.signals, "td": td}, {**study.metrics, **lesson.metrics})
+        return make_feedback({**study.signals, **td}, {**study.metrics, **lesson.metrics})
+
+    @property
+    def foresees(self) -> bool:
+        """Whether first steps are imagined for "td" alone: lessons begin from some states only."""
+        return self.starts < 1 and "td" not in self.unread
+
+    def draw_starts(self, start: State, goes_on: Tensor) -> tuple[State, Tensor]:
+        """Where a lesson begins: some of N states, none twice, and what is known of their ends."""
+        rows = len(goes_on)
+        count = max(1, round(self.starts * rows))
+        if count == rows:
+            return start, goes_on
+        order = torch.randperm(rows, generator=self.generator, device=self.generator.device)
+        picked = order[:count]
+        return State(*(part[picked] for part in start)), goes_on[picked]
 
     def fit(
         self,

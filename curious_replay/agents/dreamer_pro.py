@@ -27,6 +27,7 @@ from curious_replay.agents.feedback import make_feedback
 from curious_replay.agents.interface import Arrays, Feedback
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Replayed, embed
+from curious_replay.errors import UsageError
 
 WARM_UP = 1  # steps of a window whose state knows too little to be compared with prototypes
 
@@ -41,7 +42,7 @@ class DreamerPro(DreamerV2):
         self, config: DreamerProConfig, spaces: Spaces, seed: int, device: str = "cpu"
     ) -> None:
         if spaces.image is None:
-            raise ValueError(
+            raise UsageError(
                 "DreamerPro learns from images that are moved a little, and there are none to "
                 "see: choose dreamerv2 or dreamerv3"
             )
@@ -63,7 +64,7 @@ class DreamerPro(DreamerV2):
         lesson, td = self.practise(views, study.start)
         signals = {
             name: torch.stack(signal.chunk(2, 1)).mean(0)
-            for name, signal in {**study.signals, "td": td}.items()
+            for name, signal in {**study.signals, **td}.items()
         }
         return make_feedback(signals, {**study.metrics, **lesson.metrics})
 

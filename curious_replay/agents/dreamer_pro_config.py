@@ -4,9 +4,10 @@ Defaults are those for Crafter; presets replace them.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from curious_replay.agents.dreamer_v2_config import DreamerV2Config, Size
+from curious_replay.bounds import NotNegative, Positive, Share, Within
 
 SIZES = {
     # As published: categorical by default, Gaussian on control tasks.
@@ -27,27 +28,27 @@ class DreamerProConfig(DreamerV2Config):
 
     size: SizeName = "D"
     """Widths of all networks; names with D have categorical latents, names with G Gaussian ones."""
-    model_lr: float = 3e-4
+    model_lr: Positive = 3e-4
     """Learning rate of the world model."""
-    imagination: int = 14
+    imagination: Annotated[int, Within(2, 1000)] = 14
     """Steps imagined from every replayed one. Published as 15, which counts the first state too."""
-    prototypes: int = 2500
+    prototypes: Annotated[int, Within(2, 1_000_000)] = 2500
     """Directions that images and states are sorted by."""
-    prototype_size: int = 32
+    prototype_size: Annotated[int, Within(2, 100_000)] = 32
     """Numbers of each of them."""
-    frozen_updates: int = 10_000
+    frozen_updates: Annotated[int, Within(0)] = 10_000
     """Updates in which no gradient moves the prototypes."""
-    sinkhorn_eps: float = 0.05
+    sinkhorn_eps: Positive = 0.05
     """How evenly targets spread over similar prototypes; small: one gets all."""
-    temperature: float = 0.1
+    temperature: Positive = 0.1
     """By which scores are divided to make predictions of them."""
-    norm_scale: float = 1.0
+    norm_scale: NotNegative = 1.0
     """Weight of the loss that keeps what is compared with prototypes at unit length."""
-    reward_scale: float = 1.0
+    reward_scale: NotNegative = 1.0
     """Weight of the loss of the reward; published: 1000 before natural videos."""
-    teacher_fraction: float = 0.05
+    teacher_fraction: Share = 0.05
     """Part of the way that the teacher follows the encoder with each update."""
-    shift: float = 3.0
+    shift: NotNegative = 3.0
     """Most pixels, up or down and left or right, that a view is moved by."""
 
     @property

@@ -18,7 +18,6 @@ from curious_replay.agents.blocks.heads import binary_loss, normal_loss
 from curious_replay.agents.blocks.latents import Categorical, Gaussian
 from curious_replay.agents.blocks.lookup import Features
 from curious_replay.agents.blocks.maths import exact
-from curious_replay.agents.blocks.memory import keep_freed_memory
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.returns import discounted_reach, lambda_returns, td_errors
 from curious_replay.agents.blocks.rssm import Latent, Rssm, State
@@ -49,9 +48,9 @@ class DreamerV2(Dreamer):
         self, config: DreamerV2Config, spaces: Spaces, seed: int, device: str = "cpu"
     ) -> None:
         super().__init__(spaces, seed, device)
-        keep_freed_memory()
         self.config = config
         self.low_precision = config.precision == "bfloat16"
+        self.starts = config.starts
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = self.make_model()
@@ -100,18 +99,24 @@ class DreamerV2(Dreamer):
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
-    ) -> tuple[Lesson, Tensor]:
+    ) -> tuple[Lesson, dict[str, Tensor]]:
         """Let actor and critic learn to reach rewards, of states that they leave."""
         learner = behaviour or self.behaviour
         assert isinstance(learner, ActorCritic)
         leaving = self._reward if reward is None else lambda imagined: reward(imagined)[:-1]
+        every, goes_on = self.begin(replayed, start)
         with self.precision():
-            lesson = learner.learn(
-                self.model, *self.begin(replayed, start), leaving, self.generator
-            )
+            some = self.draw_starts(every, goes_on)
+            before = None
+            if self.foresees:
+                before = learner.foresee(self.model, every, leaving, self.generator, steps=2)
+            lesson = learner.learn(self.model, *some, leaving, self.generator)
+            if before is None and self.starts < 1:
+                return lesson, {}
             with torch.no_grad():
                 values = learner.value(start.feature).view_as(replayed.reward)
-        return lesson, self._td_error(replayed, lesson, values)
+        met = lesson if before is None else lesson._replace(rewards=before)
+        return lesson, {"td": self._td_error(replayed, met, values)}
 
     def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor]:
         """Where imagination begins, and which of these N states are no ends, [N]."""

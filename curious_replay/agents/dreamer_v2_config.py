@@ -4,7 +4,9 @@ Defaults are those of the paper for Crafter; presets replace them.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from curious_replay.bounds import NotNegative, Positive, Share, Within
 
 
 @dataclass(frozen=True)
@@ -54,41 +56,44 @@ class DreamerV2Config:
     have Gaussian latents and none. D and G are the paper's."""
     reward_transform: Literal["none", "tanh"] = "tanh"
     """What becomes of rewards before anything learns from them."""
-    discount: float = 0.999
+    discount: Share = 0.999
     """What a reward is worth one step earlier, from 0 to 1."""
     discount_head: bool = True
     """Predict ends of episodes. Without, imagined episodes never end."""
     grad_heads: Literal["all", "observed"] = "all"
     """Which heads shape the state of the model: all of them, or only those of what is observed
     (the paper on control and object interaction; the released code has all)."""
-    kl_scale: float = 1.0
+    kl_scale: NotNegative = 1.0
     """Weight of the KL."""
-    kl_balance: float = 0.8
+    kl_balance: Share = 0.8
     """Share of the KL that trains the prior; the rest trains the posterior."""
-    free_nats: float = 0.0
+    free_nats: NotNegative = 0.0
     """KL below which it is not reduced further, as a mean over the batch."""
-    model_lr: float = 1e-4
+    model_lr: Positive = 1e-4
     """Learning rate of the world model."""
-    actor_lr: float = 1e-4
+    actor_lr: Positive = 1e-4
     """Learning rate of the actor."""
-    critic_lr: float = 1e-4
+    critic_lr: Positive = 1e-4
     """Learning rate of the critic."""
-    eps: float = 1e-5
+    eps: Positive = 1e-5
     """Epsilon of all three Adams."""
     adam: Literal["tensorflow", "pytorch"] = "tensorflow"
     """Where Adam adds its epsilon: before the second moment is corrected for its start (as
     published), or after."""
-    clip: float = 100.0
+    clip: Positive = 100.0
     """Largest norm of each of the three gradients."""
-    decay: float = 1e-6
+    decay: Share = 1e-6
     """Share of every parameter that each update takes off; the learning rate does not scale it."""
-    imagination: int = 15
+    imagination: Annotated[int, Within(2, 1000)] = 15
     """Steps imagined from every replayed one; at least 2."""
-    return_lambda: float = 0.95
+    starts: Annotated[float, Within(1e-06, 1.0)] = 1.0
+    """Share of the states of a batch that imagination begins from, drawn anew at each update; 1:
+    all of them, as published."""
+    return_lambda: Share = 0.95
     """Mixture of imagined returns: 0 asks the critic after one step, 1 only at the end."""
-    entropy: float = 3e-3
+    entropy: NotNegative = 3e-3
     """Weight of the actor's entropy."""
-    target_every: int = 100
+    target_every: Annotated[int, Within(1, 1_000_000)] = 100
     """Updates between two copies of the critic to the one that makes its targets."""
     td: Literal["predicted", "imagined", "replayed"] = "predicted"
     """Reward in the signal "td": predicted for the replayed state that is left (the paper,

@@ -13,7 +13,6 @@ from curious_replay.agents.blocks.heads import TwoHotHead, binary_loss, squared_
 from curious_replay.agents.blocks.latents import Categorical
 from curious_replay.agents.blocks.lookup import Features
 from curious_replay.agents.blocks.maths import exact
-from curious_replay.agents.blocks.memory import keep_freed_memory
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.returns import ReturnScale, lambda_returns, reach, td_errors
 from curious_replay.agents.blocks.rssm import Rssm, State
@@ -42,9 +41,9 @@ class DreamerV3(Dreamer):
         self, config: DreamerV3Config, spaces: Spaces, seed: int, device: str = "cpu"
     ) -> None:
         super().__init__(spaces, seed, device)
-        keep_freed_memory()
         self.config = config
         self.low_precision = config.precision == "bfloat16"
+        self.starts = config.starts
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = V3Model(config, spaces)
@@ -79,16 +78,20 @@ class DreamerV3(Dreamer):
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
-    ) -> tuple[Lesson, Tensor]:
+    ) -> tuple[Lesson, dict[str, Tensor]]:
         """Let actor and critic learn to reach rewards, of states that they arrive at."""
         learner = behaviour or self.behaviour
         assert isinstance(learner, ActorCritic)
         arriving = self._reward if reward is None else lambda imagined: reward(imagined)[1:]
+        some, goes_on = self.draw_starts(start, replayed.goes_on.flatten())
         with self.precision():
-            lesson = learner.learn(
-                self.model, start, replayed.goes_on.flatten(), arriving, self.generator
-            )
-        return lesson, self._td_error(replayed, start, lesson)
+            before = None
+            if self.foresees:
+                before = learner.first_steps(self.model, start, arriving, self.generator)
+            lesson = learner.learn(self.model, some, goes_on, arriving, self.generator)
+        if before is None and self.starts < 1:
+            return lesson, {}
+        return lesson, {"td": self._td_error(replayed, start, before or lesson)}
 
     def _reward(self, imagined: Imagined) -> Tensor:
         """What the actor strives for: predicted rewards [H, N] of the states it arrives at."""
@@ -193,6 +196,14 @@ class ActorCritic(Behaviour):
         self.actor_adam = Optimiser(self.actor, self.config.actor_lr, eps, clip)
         self.critic_adam = Optimiser(self.critic, self.config.critic_lr, eps, clip)
         return {f"{prefix}actor_adam": self.actor_adam, f"{prefix}critic_adam": self.critic_adam}
+
+    @torch.no_grad()
+    def first_steps(
+        self, model: V3Model, start: State, reward: Reward, generator: torch.Generator
+    ) -> Lesson:
+        """What one step from N states would bring, and what they are worth; nothing is learned."""
+        rewards = self.foresee(model, start, reward, generator, steps=1)
+        return Lesson(rewards, self.critic(start.feature).mean.unsqueeze(0), {})
 
     def learn(
         self,

@@ -4,7 +4,9 @@ Defaults are those of the paper for Crafter; presets replace them.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from curious_replay.bounds import NotNegative, Positive, Share, Within
 
 
 @dataclass(frozen=True)
@@ -41,41 +43,44 @@ class DreamerV3Config:
 
     size: SizeName = "XL"
     """Widths of all networks; XL, L, M and S are the published ones."""
-    unimix: float = 0.01
+    unimix: Share = 0.01
     """Share of the uniform distribution mixed into latents and discrete actions."""
-    bins: int = 255
+    bins: Annotated[int, Within(2, 100_001)] = 255
     """Bins of the two-hot reward and value, even in symlog space from -20 to 20."""
-    free_nats: float = 1.0
+    free_nats: NotNegative = 1.0
     """KL below which it is not reduced further, per step."""
-    dynamics_scale: float = 0.5
+    dynamics_scale: NotNegative = 0.5
     """Weight of the KL that trains the prior."""
-    representation_scale: float = 0.1
+    representation_scale: NotNegative = 0.1
     """Weight of the KL that trains the posterior."""
-    model_lr: float = 1e-4
+    model_lr: Positive = 1e-4
     """Learning rate of the world model."""
-    model_eps: float = 1e-8
+    model_eps: Positive = 1e-8
     """Epsilon of the world model's Adam."""
-    model_clip: float = 1000.0
+    model_clip: Positive = 1000.0
     """Largest norm of the world model's gradient."""
-    actor_lr: float = 3e-5
+    actor_lr: Positive = 3e-5
     """Learning rate of the actor."""
-    critic_lr: float = 3e-5
+    critic_lr: Positive = 3e-5
     """Learning rate of the critic."""
-    actor_critic_eps: float = 1e-5
+    actor_critic_eps: Positive = 1e-5
     """Epsilon of the Adams of actor and critic."""
-    actor_critic_clip: float = 100.0
+    actor_critic_clip: Positive = 100.0
     """Largest norm of the actor's and of the critic's gradient."""
-    imagination: int = 15
+    imagination: Annotated[int, Within(1, 1000)] = 15
     """Steps imagined from every replayed one."""
-    discount_horizon: float = 333.0
+    discount_horizon: Annotated[float, Within(1.001, 1e30)] = 333.0
     """The discount is 1 - 1 / discount_horizon."""
-    return_lambda: float = 0.95
+    starts: Annotated[float, Within(1e-06, 1.0)] = 1.0
+    """Share of the states of a batch that imagination begins from, drawn anew at each update; 1:
+    all of them, as published."""
+    return_lambda: Share = 0.95
     """Mixture of imagined returns: 0 asks the critic after one step, 1 only at the end."""
-    entropy: float = 3e-4
+    entropy: NotNegative = 3e-4
     """Weight of the actor's entropy."""
-    return_decay: float = 0.99
+    return_decay: Share = 0.99
     """Decay of the running 5th and 95th percentile of returns."""
-    slow_fraction: float = 0.02
+    slow_fraction: Share = 0.02
     """How far the slow critic moves to the critic at each update."""
     td: Literal["imagined", "predicted", "replayed"] = "imagined"
     """Reward in the signal "td": of the first imagined state (the paper, DreamerV3), predicted

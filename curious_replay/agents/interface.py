@@ -63,7 +63,7 @@ class Agent(nn.Module, ABC):
     """
 
     unread: Collection[str] = ()
-    """Signals that nobody reads, which may therefore be left out. They decide nothing else."""
+    """Signals that nobody needs: they may be left out where they cost. They decide nothing else."""
 
     def __init__(self, spaces: Spaces, seed: int, device: str) -> None:
         super().__init__()

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.actor import OneHotPolicy
-from curious_replay.agents.blocks.memory import keep_freed_memory
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.perceptual import PerceptualLoss
 from curious_replay.agents.blocks.returns import lambda_returns, td_errors
@@ -27,6 +26,7 @@ from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState
 from curious_replay.agents.iris_config import SIZES, IrisConfig, Size
 from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
 from curious_replay.agents.spaces import Spaces
+from curious_replay.errors import UsageError
 
 Metrics = dict[str, Tensor]
 PICTURES, STARTS = "pictures", "starts"  # streams beside the batch, which is the world model's
@@ -38,16 +38,15 @@ class Iris(Agent):
     def __init__(self, config: IrisConfig, spaces: Spaces, seed: int, device: str = "cpu") -> None:
         super().__init__(spaces, seed, device)
         if not spaces.discrete:
-            raise ValueError(
+            raise UsageError(
                 f"IRIS knows discrete actions only, and here they are {spaces.actions} continuous "
                 "ones: choose another --env, or the agent dreamerv3"
             )
         if spaces.image is None or spaces.vector:
-            raise ValueError(
+            raise UsageError(
                 f"IRIS sees an image and nothing beside it, and here {spaces.vector} numbers are "
                 "observed too: choose another --env, or the agent dreamerv3"
             )
-        keep_freed_memory()
         self.config = config
         size, pixels = SIZES[config.size], spaces.image[0]
         with torch.random.fork_rng(devices=[]):

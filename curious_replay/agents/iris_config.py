@@ -4,7 +4,10 @@ Defaults are the published ones; presets replace them.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from curious_replay.bounds import NotNegative, Positive, Share, Within
+from curious_replay.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -74,66 +77,66 @@ class IrisConfig:
 
     size: SizeName = "paper"
     """Widths of all networks."""
-    context: int = 20
+    context: Annotated[int, Within(2, 10_000)] = 20
     """Steps that the transformer can look back, and most of a window of the world model."""
-    dropout: float = 0.1
+    dropout: Annotated[float, Within(0.0, 0.99)] = 0.1
     """In the transformer, while it learns."""
-    pictures: int = 256
+    pictures: Annotated[int, Within(1, 65_536)] = 256
     """Pictures that the tokenizer learns from at each update."""
-    starts: int = 64
+    starts: Annotated[int, Within(1, 65_536)] = 64
     """Dreams that actor and critic learn from at each update."""
-    burn_in: int = 20
+    burn_in: Annotated[int, Within(0, 10_000)] = 20
     """Steps that they see before a dream begins."""
-    imagination: int = 20
+    imagination: Annotated[int, Within(2, 1000)] = 20
     """States in a dream; the value of the last one stands for what would follow."""
-    model_after: int = 4000
+    model_after: Annotated[int, Within(0, 1_000_000_000)] = 4000
     """Updates of the tokenizer alone before the world model learns too."""
-    actor_after: int = 9000
+    actor_after: Annotated[int, Within(0, 1_000_000_000)] = 9000
     """Updates before actor and critic learn too."""
-    tokenizer_lr: float = 1e-4
+    tokenizer_lr: Positive = 1e-4
     """Learning rate of the tokenizer."""
-    settled: float = 1.0
+    settled: Share = 1.0
     """Factor of the tokenizer's learning rate from when the world model learns too. Below 1, tokens
     keep their meaning while it learns what they mean."""
-    model_lr: float = 1e-4
+    model_lr: Positive = 1e-4
     """Learning rate of the world model."""
-    actor_critic_lr: float = 1e-4
+    actor_critic_lr: Positive = 1e-4
     """Learning rate of the actor and critic."""
-    eps: float = 1e-8
+    eps: Positive = 1e-8
     """Epsilon of Adam."""
-    clip: float = 10.0
+    clip: Positive = 10.0
     """Largest norm of each of the three gradients."""
-    decay: float = 0.01
+    decay: Share = 0.01
     """Share of the weights of the world model's linear layers that an update takes off, times its
     learning rate."""
     reconstruction: Literal["absolute", "squared"] = "absolute"
     """Error of pictures that the tokenizer reduces. Without the perceptual loss, the absolute one
     is content to leave small things out."""
-    commitment: float = 1.0
+    commitment: NotNegative = 1.0
     """Weight of the loss that keeps the encoder near its codes."""
     vgg: str = ""
     """File with the weights of VGG16 for the perceptual loss; without it there is no such loss."""
     lpips: str = ""
     """File with the five linear layers of LPIPS for it."""
-    discount: float = 0.995
+    discount: Share = 0.995
     """What a reward is worth one step earlier, from 0 to 1."""
-    return_lambda: float = 0.95
+    return_lambda: Share = 0.95
     """Mixture of imagined returns: 0 asks the critic after one step, 1 only at the end."""
-    entropy: float = 1e-3
+    entropy: NotNegative = 1e-3
     """Weight of the actor's entropy."""
-    exploration: float = 0.01
+    exploration: Share = 0.01
     """Share of random actions while collecting."""
-    temperature: float = 0.5
+    temperature: Annotated[float, Within(1e-06, 1000000.0)] = 0.5
     """By which the actor's logits are divided where it is evaluated."""
 
     def __post_init__(self) -> None:
         if self.actor_after < self.model_after:
-            raise ValueError(
+            raise UsageError(
                 f"--agent.actor-after must be at least --agent.model-after ({self.model_after}): "
                 f"actor and critic learn inside the world model, got {self.actor_after}"
             )
         if bool(self.vgg) != bool(self.lpips):
             given, missing = ("vgg", "lpips") if self.vgg else ("lpips", "vgg")
-            raise ValueError(
+            raise UsageError(
                 f"--agent.{given} needs --agent.{missing}: the perceptual loss is made of both"
             )

@@ -3,7 +3,8 @@
 It adds to a Dreamer, V2 or V3, an ensemble of models that predict the next stochastic state from a
 state and an action, and a second actor and critic that learn, inside the same world model, to
 reach states where the ensemble disagrees. That actor collects; the Dreamer's own keeps learning
-from predicted rewards and is the one that is evaluated.
+from predicted rewards and is the one that is evaluated. Where there are no rewards the latter may
+be left out: then the explorer is evaluated too.
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ from curious_replay.agents.blocks.ensemble import Ensemble, disagreement
 from curious_replay.agents.blocks.heads import normal_loss, squared_error
 from curious_replay.agents.blocks.lookup import as_tensor
 from curious_replay.agents.blocks.optim import Optimiser
+from curious_replay.agents.blocks.returns import RunningDeviation
 from curious_replay.agents.blocks.rssm import State, bounded
 from curious_replay.agents.dreamer import (
     Dreamer,
@@ -70,6 +72,7 @@ class Plan2Explore(Agent):
                 style,
             )
             self.explorer = self.dreamer.make_behaviour()
+        self.deviation = RunningDeviation() if config.normalise == "on" else None
         self.to(self.device)
         self.optimisers = {
             **self.dreamer.optimisers,
@@ -84,20 +87,32 @@ class Plan2Explore(Agent):
             **self.explorer.make_optimisers("explore_"),
         }
 
+    @property
+    def has_task(self) -> bool:
+        """Whether the Dreamer's own actor and critic learn; else they keep their first weights."""
+        return self.config.task_actor == "on"
+
+    @property
+    def remarks(self) -> dict[str, str]:
+        """Whose evaluation a run shows, where it is not the task actor's."""
+        return {} if self.has_task else {"evaluated": "the exploring policy: no task actor learns"}
+
     def update(self, batch: Arrays) -> Feedback:
         """Train world model, actor and critic of the Dreamer, then ensemble and explorer.
 
-        The signal "td" is that of the explorer's critic.
+        The signal "td" is that of the explorer's critic, which always learns.
         """
         replayed = self.dreamer.load(batch)
         study = self.dreamer.study(replayed)
-        lesson, _ = self.dreamer.practise(replayed, study.start)
-        metrics = self.study_ahead(replayed, study)
+        metrics = dict(study.metrics)
+        if self.has_task:
+            self.dreamer.unread = {"td"}  # of the task's critic nobody does
+            lesson, _ = self.dreamer.practise(replayed, study.start)
+            metrics |= lesson.metrics
+        metrics |= self.study_ahead(replayed, study)
         exploration, td = self._explore(replayed, study.start)
-        explored = {f"explore_{name}": value for name, value in exploration.metrics.items()}
-        return make_feedback(
-            {**study.signals, "td": td}, {**study.metrics, **lesson.metrics, **metrics, **explored}
-        )
+        metrics |= {f"explore_{name}": value for name, value in exploration.metrics.items()}
+        return make_feedback({**study.signals, **td}, metrics)
 
     def study_ahead(self, replayed: Replayed, study: Study) -> dict[str, Tensor]:
         """Let the ensemble learn to predict each state of a batch from the one before it.
@@ -118,7 +133,11 @@ class Plan2Explore(Agent):
         check_finite("ensemble", {"loss": mean})
         norm = self.optimisers["ensemble_adam"].step(mean)
         check_finite("ensemble", {"gradient": norm})
-        return {"ensemble/loss": mean.detach(), "ensemble/gradient": norm}
+        metrics = {"ensemble/loss": mean.detach(), "ensemble/gradient": norm}
+        if self.deviation is not None:
+            self.deviation.update(disagreement(predictions.detach())[leads])
+            metrics["ensemble/deviation"] = self.deviation.value
+        return metrics
 
     def novelty(self, imagined: Imagined) -> Tensor:
         """What the explorer strives for: disagreement [H + 1, N] at imagined states."""
@@ -128,10 +147,13 @@ class Plan2Explore(Agent):
         inputs = torch.cat([as_tensor(imagined.features), bounded(actions)], -1)
         predictions = self.ensemble(inputs.flatten(0, 1))
         apart = disagreement(predictions).view(inputs.shape[:2])
+        if self.deviation is not None:
+            apart = apart / self.deviation.value
         return self.config.intrinsic_scale * apart
 
-    def _explore(self, replayed: Replayed, start: State) -> tuple[Lesson, Tensor]:
+    def _explore(self, replayed: Replayed, start: State) -> tuple[Lesson, dict[str, Tensor]]:
         """Let the explorer practise."""
+        self.dreamer.unread = self.unread
         try:
             return self.dreamer.practise(replayed, start, self.explorer, self.novelty)
         except NonFiniteError as error:
@@ -144,8 +166,11 @@ class Plan2Explore(Agent):
     def act(
         self, state: PolicyState, observation: Arrays, generator: torch.Generator, explore: bool
     ) -> tuple[np.ndarray, PolicyState]:
-        """See `Agent.act`: the explorer acts, and the Dreamer's own actor where it is evaluated."""
-        if not explore:
+        """See `Agent.act`: the explorer acts, and the Dreamer's own actor where it is evaluated.
+
+        If no task is learned, the explorer is evaluated, with actions drawn as when it collects.
+        """
+        if self.has_task and not explore:
             return self.dreamer.act(state, observation, generator, explore)
         return self.dreamer.act_as(self.explorer.actor, state, observation, generator, sample=True)
 

@@ -19,6 +19,7 @@ from curious_replay.agents.spaces import Spaces
 
 KINDS = {
     "discrete": (Spaces(4, discrete=True, image=(32, 32)), {}),
+    "small": (Spaces(4, discrete=True, image=(16, 16)), {"size": 16}),
     "continuous": (Spaces(2, discrete=False, image=(32, 32)), {"actions": 2, "discrete": False}),
     "vector": (Spaces(4, discrete=True, image=None, vector=5), {"size": 0, "vector": 5}),
     "both": (Spaces(4, discrete=True, image=(32, 32), vector=5), {"vector": 5}),

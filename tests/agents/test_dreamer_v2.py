@@ -258,5 +258,5 @@ def test_evaluation_takes_the_mode_and_exploration_draws():
 
 
 def test_images_of_other_sizes_are_refused():
-    with pytest.raises(ValueError, match="32, 64 or 128 pixels per side, got 48"):
+    with pytest.raises(ValueError, match="16, 32, 64 or 128 pixels per side, got 48"):
         DreamerV2(DISCRETE, Spaces(4, discrete=True, image=(48, 48)), 0)

@@ -9,7 +9,7 @@ from curious_replay.agents.blocks.perceptual import STAGES, PerceptualLoss
 from curious_replay.agents.blocks.tokenizer import Tokenizer
 
 
-@pytest.mark.parametrize("pixels", [32, 64, 128])
+@pytest.mark.parametrize("pixels", [16, 32, 64, 128])
 def test_a_picture_is_sixteen_tokens(pixels):
     with torch.random.fork_rng():
         tokenizer = Tokenizer(pixels, 4, 2, 1, codes=8, code=4)

@@ -9,7 +9,8 @@ import pytest
 
 CHOICE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 PROGRAM = """
-import curious_replay.agents
+from curious_replay import host
+host.prepare()
 import torch
 large = torch.ones(16 << 20)
 lines = open("/proc/self/smaps_rollup").read().splitlines()

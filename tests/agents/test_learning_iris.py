@@ -9,7 +9,7 @@ from test_learning import random_walk
 from curious_replay.agents.iris import Iris
 from curious_replay.agents.spaces import Spaces
 from curious_replay.run import Choice, preset
-from curious_replay.run.learner import Learner
+from curious_replay.run.loop.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CHOICE = Choice(env="toy/mirror", agent="iris", replay="uniform", scale="mini")

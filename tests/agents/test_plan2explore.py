@@ -95,6 +95,17 @@ def test_ensemble_equals_its_members_with_all_gradients(style):
         torch.testing.assert_close(left, right)
 
 
+def test_disagreement_is_the_mean_deviation_with_its_gradient():
+    torch.manual_seed(0)
+    predictions = torch.randn(4, 3, 5, dtype=torch.float64, requires_grad=True)
+    found = disagreement(predictions)
+    torch.testing.assert_close(found, predictions.std(0, correction=0).mean(-1))
+    assert torch.autograd.gradcheck(disagreement, predictions)
+    agreed = torch.ones(4, 3, 5, requires_grad=True)
+    disagreement(agreed).sum().backward()
+    assert not agreed.grad.any()
+
+
 def test_members_begin_with_different_weights():
     ensemble = Ensemble(4, 5, 2, 7, 3, DREAMER_V2)
     first, second, *_ = ensemble(torch.ones(1, 5))

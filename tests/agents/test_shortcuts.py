@@ -15,6 +15,7 @@ from curious_replay.agents.blocks.lookup import (
     product,
     stack,
 )
+from curious_replay.agents.blocks.maths import FEW, softmax, softmax_gradient
 from curious_replay.agents.blocks.rssm import Rssm, State
 from curious_replay.agents.blocks.upscale import upscale
 
@@ -24,6 +25,18 @@ LATENT = Categorical(3, 4, 0.01)
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("classes", [2, FEW - 1, FEW])
+def test_softmax_of_few_classes_is_that_of_many(classes):
+    logits = (10 * torch.randn(5, 3, classes, dtype=torch.float64)).requires_grad_()
+    logits.data[0, 0, 0] = 1000.0  # must not overflow
+    found, expected = softmax(logits), F.softmax(logits, -1)
+    torch.testing.assert_close(found, expected)
+    weights = torch.randn_like(found)
+    wanted = torch.autograd.grad((expected * weights).sum(), logits)[0]
+    torch.testing.assert_close(torch.autograd.grad((found * weights).sum(), logits)[0], wanted)
+    torch.testing.assert_close(softmax_gradient(weights, expected.detach()), wanted)
 
 
 def one_hot_states(*shape):

@@ -3,9 +3,9 @@
 Two stacks are known. By default borders are padded, kernels are 4 x 4, and an image of 64 pixels
 shrinks 64 > 32 > 16 > 8 > 4 and grows back the same way (DreamerV3). `valid` pads nothing: 64 > 31
 > 14 > 6 > 2 with kernels of 4, and back 1 > 5 > 13 > 30 > 64 with kernels of 5, 5, 6, 6
-(DreamerV2). Images of 32 and 128 pixels have one stage less or more: unpadded 32 > 15 > 6 > 2 and
-back 1 > 5 > 14 > 32 (5, 6, 6), and 128 > 63 > 30 > 14 > 6 > 2 and back 1 > 5 > 13 > 29 > 62 > 128
-(5, 5, 5, 6, 6).
+(DreamerV2). Images of other sizes have less or more stages: unpadded 16 > 7 > 2 and back 1 > 6 > 16
+(6, 6), 32 > 15 > 6 > 2 and back 1 > 5 > 14 > 32 (5, 6, 6), and 128 > 63 > 30 > 14 > 6 > 2 and back
+1 > 5 > 13 > 29 > 62 > 128 (5, 5, 5, 6, 6).
 
 Images are [N, H, W, C] here, which is how they are stored and what the norms over channels want;
 for the convolutions it is PyTorch's channels-last format, so nothing is copied between them.
@@ -19,6 +19,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import Hidden, Style, output_layer
 from curious_replay.agents.blocks.upscale import upscale
+from curious_replay.errors import UsageError
 
 SMALLEST = 4  # pixels per side where convolutions end
 SMALLEST_VALID = 2  # and where they end if borders are not padded
@@ -27,8 +28,8 @@ SMALLEST_VALID = 2  # and where they end if borders are not padded
 def stages_of(size: int) -> int:
     """How often an image is halved on its way to 4 x 4."""
     stages = size.bit_length() - SMALLEST.bit_length()
-    if size != SMALLEST << stages or not 32 <= size <= 128:
-        raise ValueError(f"images must have 32, 64 or 128 pixels per side, got {size}")
+    if size != SMALLEST << stages or not 16 <= size <= 128:
+        raise UsageError(f"images must have 16, 32, 64 or 128 pixels per side, got {size}")
     return stages
 
 

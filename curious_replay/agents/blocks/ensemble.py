@@ -1,9 +1,11 @@
 """Networks of the same shape that learn the same task from different first weights."""
 
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import NORM_EPS, Style
@@ -63,4 +65,29 @@ def disagreement(predictions: Tensor) -> Tensor:
 
     The deviation is that of all there are (divided by their number), not an estimate from a sample.
     """
-    return predictions.std(0, correction=0).mean(-1)
+    spread: Any = _Spread.apply
+    result: Tensor = spread(predictions)
+    return result
+
+
+class _Spread(torch.autograd.Function):
+    """`predictions.std(0, correction=0).mean(-1)`, which along a first axis takes 20 times as long.
+
+    Where all members agree, nothing pulls them apart: the gradient is 0.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, predictions: Tensor) -> Tensor:
+        apart = predictions - predictions.mean(0)
+        deviation = apart.square().mean(0).sqrt()
+        ctx.save_for_backward(apart, deviation)
+        return deviation.mean(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        apart, deviation = ctx.saved_tensors
+        members, _, outputs = apart.shape
+        pull = gradient.unsqueeze(-1) / (deviation * (members * outputs))
+        of_predictions: Tensor = apart * pull.masked_fill_(deviation == 0, 0.0)
+        return of_predictions

@@ -4,15 +4,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from curious_replay.agents.blocks.maths import exact
+from curious_replay.agents.blocks.maths import exact, softmax
 
 
 def mix_uniform(logits: Tensor, share: float) -> Tensor:
     """Probabilities [..., K] of `logits`, with a `share` of the uniform distribution."""
-    probabilities = F.softmax(exact(logits), -1)
+    return mix(softmax(exact(logits)), share)
+
+
+def mix(probabilities: Tensor, share: float) -> Tensor:
+    """`probabilities` [..., K] with a `share` of the uniform distribution."""
     if share == 0:
         return probabilities
-    return (probabilities * (1 - share)).add_(share / logits.shape[-1])
+    return (probabilities * (1 - share)).add_(share / probabilities.shape[-1])
 
 
 def log_mix_uniform(logits: Tensor, share: float) -> Tensor:

@@ -1,9 +1,14 @@
 """Small functions of tensors, and a size, that many blocks need."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F  # noqa: N812
 
 REGISTER = 8  # numbers that a processor multiplies at once
+FEW = 2 * REGISTER  # classes below which `F.softmax` works on one number at a time
 
 
 def symlog(x: Tensor) -> Tensor:
@@ -14,6 +19,37 @@ def symlog(x: Tensor) -> Tensor:
 def symexp(x: Tensor) -> Tensor:
     """Undo `symlog`."""
     return torch.sign(x) * torch.expm1(torch.abs(x))
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """`F.softmax` over the last axis, in a quarter of the time if a CPU has few classes there."""
+    if logits.device.type != "cpu" or logits.shape[-1] >= FEW:
+        return F.softmax(logits, -1)
+    few: Any = _FewClasses.apply
+    result: Tensor = few(logits)
+    return result
+
+
+def softmax_gradient(gradient: Tensor, probabilities: Tensor) -> Tensor:
+    """Gradient of the logits of `softmax`, from that of its `probabilities`."""
+    inner = gradient * probabilities
+    return torch.addcmul(inner, probabilities, inner.sum(-1, keepdim=True), value=-1)
+
+
+class _FewClasses(torch.autograd.Function):
+    """`F.softmax`, by operations on all numbers at once."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor) -> Tensor:
+        powers = (logits - logits.amax(-1, keepdim=True)).exp_()
+        probabilities = powers.div_(powers.sum(-1, keepdim=True))
+        ctx.save_for_backward(probabilities)
+        return probabilities
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return softmax_gradient(gradient, *ctx.saved_tensors)
 
 
 def exact(x: Tensor) -> Tensor:

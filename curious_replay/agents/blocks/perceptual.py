@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.weights import read_tensors
+from curious_replay.errors import UsageError
 from curious_replay.untrusted import UnreadableError
 
 # Convolutions of VGG16 by stage: their numbers in torchvision, and the channels they end with.
@@ -68,22 +69,22 @@ def _read(
 ) -> dict[str, Tensor]:
     """The wanted tensors of a file; other ones in it are left aside."""
     if not Path(path).is_file():
-        raise ValueError(f"{option}: there is no file {path}")
+        raise UsageError(f"{option}: there is no file {path}")
     try:
         found = read_tensors(Path(path).resolve())  # which may lie in a cache made of links
     except UnreadableError as error:
-        raise ValueError(f"{option}: {error}") from error
+        raise UsageError(f"{option}: {error}") from error
     read = {}
     for name, shape in wanted.items():
         tensor = found.get(name)
         if tensor is None:
-            raise ValueError(f"{option}: {path} has no tensor {name}")
+            raise UsageError(f"{option}: {path} has no tensor {name}")
         if tensor.shape != shape:
-            raise ValueError(
+            raise UsageError(
                 f"{option}: {name} in {path} must have the shape {list(shape)}, "
                 f"got {list(tensor.shape)}"
             )
         if not (tensor.is_floating_point() and tensor.layout is torch.strided):
-            raise ValueError(f"{option}: {name} in {path} must be a plain array of floats")
+            raise UsageError(f"{option}: {name} in {path} must be a plain array of floats")
         read[name] = tensor.to(device, torch.float32)
     return read

@@ -74,6 +74,33 @@ class ReturnScale(nn.Module):
         return (self.high - self.low).clamp(min=1.0)
 
 
+class RunningDeviation(nn.Module):
+    """Standard deviation of numbers that come batch by batch; what is older counts for less."""
+
+    def __init__(self, decay: float = 0.99) -> None:
+        super().__init__()
+        self.decay = decay
+        self.mean = nn.Buffer(torch.zeros(()))
+        self.square = nn.Buffer(torch.zeros(()))
+        self.weight = nn.Buffer(torch.zeros(()))  # of all batches so far, below 1
+
+    @torch.no_grad()
+    def update(self, x: Tensor) -> None:
+        """Take account of `x`, of any shape; of nothing if it is empty."""
+        if x.numel() == 0:
+            return
+        self.mean.lerp_(x.mean(), 1 - self.decay)
+        self.square.lerp_(x.square().mean(), 1 - self.decay)
+        self.weight.lerp_(torch.ones_like(self.weight), 1 - self.decay)
+
+    @property
+    def value(self) -> Tensor:
+        """The deviation, a scalar above 0; 1 before the first batch."""
+        weight = self.weight.clamp(min=1e-8)
+        variance = (self.square / weight - (self.mean / weight).square()).clamp(min=1e-16)
+        return torch.where(self.weight > 0, variance.sqrt(), torch.ones_like(variance))
+
+
 def percentiles(x: Tensor, *fractions: float) -> list[Tensor]:
     """Percentiles of all of x with linear interpolation; unlike torch.quantile, of any size."""
     ordered = x.flatten().sort().values

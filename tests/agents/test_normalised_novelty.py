@@ -1,0 +1,82 @@
+"""Disagreement divided by its running deviation."""
+
+import pytest
+import torch
+from batches import batch_of
+
+from curious_replay.agents.blocks.returns import RunningDeviation
+from curious_replay.agents.dreamer_v2_config import DreamerV2Config
+from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+from curious_replay.agents.plan2explore import Plan2Explore
+from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
+from curious_replay.agents.spaces import Spaces
+
+SPACES = Spaces(2, discrete=False, image=(32, 32))
+CONFIGS = {
+    "v2": (Plan2ExploreConfig, DreamerV2Config(size="debug-G", imagination=4)),
+    "v3": (Plan2ExploreV3Config, DreamerV3Config(size="debug", imagination=4)),
+}
+every_dreamer = pytest.mark.parametrize("name", CONFIGS)
+
+
+def make(name, normalise="on", seed=0):
+    kind, dreamer = CONFIGS[name]
+    return Plan2Explore(kind(dreamer, normalise=normalise), SPACES, seed)
+
+
+def test_running_deviation_by_its_definition():
+    running, weights, batches = RunningDeviation(decay=0.5), [0.125, 0.25, 0.5], []
+    assert running.value == 1
+    for numbers in ([1.0, 5.0], [2.0, 2.0], [0.0, 4.0]):
+        batches.append(torch.tensor(numbers, dtype=torch.float64))
+        running.update(batches[-1].float())
+    mean = sum(w * x.mean() for w, x in zip(weights, batches, strict=True)) / sum(weights)
+    square = sum(w * x.square().mean() for w, x in zip(weights, batches, strict=True))
+    expected = (square / sum(weights) - mean**2).sqrt()
+    assert running.value.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_numbers_that_never_differ_have_a_deviation_above_0():
+    running = RunningDeviation()
+    for _ in range(3):
+        running.update(torch.ones(4))
+        running.update(torch.ones(0))
+    assert 0 < running.value < 1e-2
+
+
+@every_dreamer
+def test_novelty_is_divided_by_what_the_batches_said(name):
+    agents, batch = [make(name, each) for each in ("on", "off")], batch_of("continuous")
+    metrics = [agent.update(batch).metrics for agent in agents]
+    on, off = agents
+    deviation = on.deviation.value
+    assert metrics[0]["ensemble/deviation"] == pytest.approx(deviation.item())
+    assert "ensemble/deviation" not in metrics[1]
+    # One update of the ensemble is the same with and without.
+    assert all(map(torch.equal, on.ensemble.parameters(), off.ensemble.parameters()))
+    start = on.dreamer.study(on.dreamer.load(batch)).start
+    imagined = on.explorer.imagine(on.dreamer.model, start, on.generator)
+    torch.testing.assert_close(on.novelty(imagined), off.novelty(imagined) / deviation)
+    assert deviation != 1
+
+
+@every_dreamer
+def test_deviation_is_that_of_real_transitions(name):
+    agent, batch = make(name), batch_of("continuous")
+    seen = []
+    agent.deviation.update = seen.append
+    agent.update(batch)
+    pairs = (~batch["is_first"][:, 1:]).sum()
+    assert len(seen) == 1 and seen[0].shape == (pairs,) and (seen[0] > 0).all()
+
+
+@every_dreamer
+def test_state_is_all_there_is(name):
+    first, second = batch_of("continuous"), batch_of("continuous", seed=1)
+    agent, again = make(name), make(name, seed=5)
+    agent.update(first)
+    saved = {key: value.clone() for key, value in agent.tensors().items()}
+    assert saved["network.deviation.weight"] > 0
+    again.load_tensors(saved)
+    assert again.update(second).metrics == agent.update(second).metrics
+    assert "network.deviation.weight" not in make(name, "off").tensors()
