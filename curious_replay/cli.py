@@ -14,9 +14,13 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from curious_replay import host
+from curious_replay.errors import UsageError
+
 # name: (module below curious_replay.commands, what it does)
 COMMANDS = {
     "train": ("train", "train an agent, or go on with a run"),
+    "fork": ("fork", "begin a new run where another one was saved, with another kind of replay"),
     "eval": ("evaluate", "play episodes with the agent of a run"),
     "sweep": ("sweep", "run a table or figure of the paper, on one machine or many"),
     "experiments": ("experiments", "list the tables and figures that can be run"),
@@ -28,7 +32,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0 if all is well, 2 if what was asked for is wrong."""
+    """Run one command and return its exit code; docs/training.md lists them."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     console = Console()
     if not given or given[0] in ("-h", "--help"):
@@ -40,13 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         print(f"curious: unknown command {name!r}; {guess}", file=sys.stderr)
         return 2
+    host.prepare()
     command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
     try:
         return int(command.main(rest, console))
     except BrokenPipeError:  # whoever read the output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except (ValueError, TypeError) as mistake:
+    except UsageError as mistake:
         print(f"curious: {mistake}", file=sys.stderr)
         return 2
 

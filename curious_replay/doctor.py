@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from curious_replay.envs import make
+from curious_replay.errors import UsageError
 from curious_replay.machine import free_memory
 
 GIGABYTE = 1e9
@@ -58,9 +59,9 @@ def print_report(console: Console, folder: Path, pictures: int) -> int:
 def examine(folder: Path, pictures: int) -> Iterator[Finding]:
     """All findings: packages, cameras, machine."""
     if pictures < 1:
-        raise ValueError(f"a camera must draw at least one picture, got {pictures}")
+        raise UsageError(f"a camera must draw at least one picture, got {pictures}")
     if not folder.is_dir():
-        raise ValueError(f"the folder {folder} does not exist")
+        raise UsageError(f"the folder {folder} does not exist")
     yield from packages()
     yield from cameras(pictures)
     yield from machine(folder)
@@ -85,6 +86,7 @@ def packages() -> Iterator[Finding]:
             yield Finding("versions", name, found, "problem", advice)
         else:
             yield Finding("versions", name, version)
+    yield _minigrid()
 
 
 def cameras(pictures: int) -> Iterator[Finding]:
@@ -125,6 +127,15 @@ def machine(folder: Path) -> Iterator[Finding]:
         yield Finding("machine", "disk", disk, "note", advice)
     else:
         yield Finding("machine", "disk", disk)
+
+
+def _minigrid() -> Finding:
+    """The one package that is needed for worlds and not installed with the others."""
+    version = _version("minigrid")
+    if version is None:
+        advice = "pip install 'curious-replay[minigrid]' for the worlds minigrid/..."
+        return Finding("versions", "minigrid", "not installed", "note", advice)
+    return Finding("versions", "minigrid", version)
 
 
 def _graphics() -> Finding:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from curious_replay.run.agents import AGENTS
-from curious_replay.run.replay_config import REPLAYS
+from curious_replay.run.settings.agents import AGENTS
+from curious_replay.run.settings.replay_config import REPLAYS
 
 # Each with options that let several episodes end within a run.
 ENVIRONMENTS = {

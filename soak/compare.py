@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from curious_replay.run.checkpoint import UNFINISHED as UNFINISHED_CHECKPOINT
-from curious_replay.run.checkpoint import Checkpoints
-from curious_replay.run.files import UNFINISHED, read_lines
-from curious_replay.run.record_files import METRICS, REPEATABLE
+from curious_replay.replay import SavedBuffer
+from curious_replay.run.record.checkpoint import UNFINISHED as UNFINISHED_CHECKPOINT
+from curious_replay.run.record.checkpoint import Checkpoints
+from curious_replay.run.record.files import UNFINISHED, read_lines
+from curious_replay.run.record.record_files import REPEATABLE
+from curious_replay.run_folder import METRICS
 
 TEMPORARY = re.compile(rf"({re.escape(UNFINISHED)}|{re.escape(UNFINISHED_CHECKPOINT)}).*|.*\.new")
 BY_SESSION = re.compile(r"events/.*|speed\.jsonl|meta\.json|checkpoints/.*")
@@ -85,9 +87,14 @@ def _replay(one: Path, other: Path) -> list[str]:
     for path in (one, other):
         content = json.loads((path / "replay/replay.json").read_text())["content"]
         content.pop("number")
+        content.pop("chunks")  # may hold rows that were dropped since: the steps are compared below
         content["settings"].pop("directory")
         manifests.append(content)
     found = [f"replay: {name}" for name in manifests[0] if manifests[0][name] != manifests[1][name]]
+    steps = [SavedBuffer(path / "replay") for path in (one, other)]
+    for name in steps[0].fields:
+        if not np.array_equal(steps[0].field(name), steps[1].field(name)):
+            found.append(f"replay: {name}")
     states = []
     for path in (one, other):
         (state,) = path.glob("replay/save-*/state.npz")

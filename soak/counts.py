@@ -9,7 +9,7 @@ from cases import Case
 from notes import ACTIVITIES
 from victim import WAYS, Size
 
-from curious_replay.run.files import read_json, write_json
+from curious_replay.run.record.files import read_json, write_json
 
 FILE = "soak.json"
 GROWTH_ALLOWED = 0.03

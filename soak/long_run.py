@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 
 from curious_replay.analysis.chart import COLORS, FAINT, STYLE, Chart
 from curious_replay.analysis.load import Run, load_runs
-from curious_replay.run.config import load_config
-from curious_replay.run.environments import look_at
-from curious_replay.run.files import read_json, write_json
+from curious_replay.run.record.files import read_json, write_json
+from curious_replay.run.settings.config import load_config
+from curious_replay.run.worlds.environments import look_at
 
 MINUTES = 5
 GIB = 2**30

@@ -24,7 +24,7 @@ from counts import Counts
 from notes import ACTIVITIES
 from victim import KILL, PATIENCE, WAYS, Victim, uninterrupted
 
-from curious_replay.run.agents import AGENTS
+from curious_replay.run.settings.agents import AGENTS
 
 MOST_KILLS = 12  # of one run
 # From how many entries into an activity the one to be killed in is drawn, so that a run is met

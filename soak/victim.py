@@ -174,10 +174,11 @@ def _command(pid: int) -> str:
 def _run(arguments: list[str], output: Path, trace: Path) -> None:
     """What the process does."""
     from curious_replay import cli  # noqa: PLC0415  # takes long, and only here
-    from curious_replay.run import loop, snapshots  # noqa: PLC0415
-    from curious_replay.run.driver import Driver  # noqa: PLC0415
-    from curious_replay.run.learner import Learner  # noqa: PLC0415
-    from curious_replay.run.record import Record  # noqa: PLC0415
+    from curious_replay.run.loop import trainer as loop  # noqa: PLC0415
+    from curious_replay.run.loop.driver import Driver  # noqa: PLC0415
+    from curious_replay.run.loop.learner import Learner  # noqa: PLC0415
+    from curious_replay.run.record import snapshots  # noqa: PLC0415
+    from curious_replay.run.record.record import Record  # noqa: PLC0415
 
     os.setsid()
     # As if started by itself: what its environments import first is this, and not the soak.

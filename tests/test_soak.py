@@ -24,8 +24,9 @@ from counts import Counts  # noqa: E402
 from notes import ACTIVITIES, Trace  # noqa: E402
 from victim import WAYS, Size  # noqa: E402
 
-from curious_replay.run.agents import AGENTS  # noqa: E402
-from curious_replay.run.replay_config import REPLAYS  # noqa: E402
+from curious_replay.replay import ReplayBuffer  # noqa: E402
+from curious_replay.run.settings.agents import AGENTS  # noqa: E402
+from curious_replay.run.settings.replay_config import REPLAYS  # noqa: E402
 
 OURS = [name for name in AGENTS if name != "fake"]  # which other tests add
 
@@ -104,8 +105,8 @@ def test_an_interrupt_while_a_run_is_started_leaves_nothing(tmp_path):
 
 def test_every_agent_meets_every_rule_and_world_that_fits():
     endless = cases(OURS, random.Random(0))
-    seen = {(c.agent, c.environment, c.replay) for c in islice(endless, 36 * 6)}
     worlds = len(ENVIRONMENTS)
+    seen = {(c.agent, c.environment, c.replay) for c in islice(endless, 6 * worlds * len(REPLAYS))}
     assert len(seen) == 5 * worlds * len(REPLAYS) + (worlds - 2) * len(REPLAYS)
     assert ("iris", "object-interaction") not in {(agent, world) for agent, world, _ in seen}
     with pytest.raises(ValueError, match=r"--agents must be among dreamerv3, .*got 'x'"):
@@ -162,6 +163,15 @@ def _last(folder):
     return max((folder / "checkpoints").glob("0*"))
 
 
+def _another_reward(run):
+    """Save the replay of the last checkpoint again, with another number in one step."""
+    folder = _last(run) / "replay"
+    buffer = ReplayBuffer.load(folder)
+    buffer.storage.chunk(0, 0).fields[buffer.storage.layout.find("reward")][7] += 1
+    shutil.rmtree(folder)
+    buffer.save(folder)
+
+
 DAMAGE = {
     "metrics.jsonl differs": lambda run: _change(run / "metrics.jsonl"),
     "missing: snapshots/000000040.npz": lambda run: (run / "snapshots/000000040.npz").unlink(),
@@ -169,6 +179,7 @@ DAMAGE = {
     "left behind: videos/.part-x.mp4": lambda run: _touch(run / "videos/.part-x.mp4"),
     "left behind: checkpoints/.new-1": lambda run: (run / "checkpoints/.new-1").mkdir(),
     "agent.safetensors of the last": lambda run: _change(_last(run) / "agent.safetensors"),
+    "replay: reward of the last checkpoint differs": _another_reward,
     "checkpoints are of the steps": lambda run: shutil.rmtree(_last(run)),
 }
 

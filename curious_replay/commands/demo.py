@@ -20,6 +20,7 @@ from curious_replay.demo.page import make_page
 from curious_replay.demo.plan import QUICK, Plan
 from curious_replay.demo.trials import run_trials
 from curious_replay.envs.film import write_gif
+from curious_replay.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,11 @@ class DemoCommand:
 
     def __post_init__(self) -> None:
         if self.film is not None and self.film.suffix.lower() != ".gif":
-            raise ValueError(f"--film is written as .gif, got {self.film.name!r}")
+            raise UsageError(f"--film is written as .gif, got {self.film.name!r}")
         if self.seeds < 1:
-            raise ValueError(f"--seeds must be at least 1, got {self.seeds}")
+            raise UsageError(f"--seeds must be at least 1, got {self.seeds}")
         if self.seed < 0:
-            raise ValueError(f"--seed must be at least 0, got {self.seed}")
+            raise UsageError(f"--seed must be at least 0, got {self.seed}")
 
 
 def main(arguments: Sequence[str], console: Console) -> int:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from curious_replay.envs import make, registry
 from curious_replay.envs.film import film_random_policy, write_gif
+from curious_replay.errors import UsageError
 
 Subcommand = tyro.conf.subcommand
 
@@ -20,20 +21,26 @@ class ListEnvs:
     """List all environments, one line each."""
 
     tag: str | None = None
-    """Only those with this tag: assay, control, constrained, background, crafter, toy (families),
-    changes (in some phase the world is another), mujoco (simulated bodies)."""
+    """Only those with this tag: assay, control, constrained, background, crafter, toy, minigrid
+    (families; of the last all tasks), changes (in some phase the world is another), mujoco
+    (simulated bodies)."""
 
     def run(self, console: Console) -> int:
         """Print the table."""
         entries = [e for e in registry.ENTRIES if self.tag is None or self.tag in e.tags]
         if not entries:
             tags = sorted({tag for entry in registry.ENTRIES for tag in entry.tags})
-            raise ValueError(f"no environment has the tag {self.tag!r}; tags are {', '.join(tags)}")
+            raise UsageError(f"no environment has the tag {self.tag!r}; tags are {', '.join(tags)}")
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True)
         table.add_column(no_wrap=True)
+        if self.tag == "minigrid":
+            entries += registry.minigrid_tasks()
         for entry in entries:
             table.add_row(entry.name, entry.description)
+        if self.tag is None:
+            table.add_row("minigrid/ID", "any task of it (list --tag minigrid)")
+            table.add_row("switch", "any two worlds, one after the other")
         console.print(table)
         return 0
 
@@ -63,6 +70,8 @@ class ShowEnv:
 
     def run(self, console: Console) -> int:
         """Write the film and say what is on it."""
+        if self.name == "switch":
+            raise UsageError("a switch is made of other worlds: name one of them")
         known = registry.arguments(self.name)
         kwargs: dict[str, object] = {"image_size": self.image_size}
         for argument, value, default in (
@@ -72,7 +81,7 @@ class ShowEnv:
             if argument in known:
                 kwargs[argument] = value
             elif value != default:
-                raise ValueError(f"{self.name} has no {argument}, so it cannot be {value!r}")
+                raise UsageError(f"{self.name} has no {argument}, so it cannot be {value!r}")
         env = make(self.name, scale=self.scale, **kwargs)
         film = film_random_policy(env, self.frames, self.seed)
         out = self.out or Path("out") / f"{self.name.replace('/', '-')}.gif"

@@ -9,8 +9,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from curious_replay.run.config import Device
 from curious_replay.run.saved_run import evaluate, load_agent
+from curious_replay.run.settings.config import Device
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from curious_replay.experiments.catalogue import experiments
 from curious_replay.experiments.listing import cost
-from curious_replay.run.config import Scale
+from curious_replay.run.settings.config import Scale
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ def main(arguments: Sequence[str], console: Console) -> int:
     known = experiments()
     for experiment in known.values():
         takes = cost([experiment], command.scale, command.seeds)
-        table.add_row(experiment.name, experiment.where, str(takes.runs), takes.short_updates)
+        told = (str(takes.runs), takes.short_updates) if takes.runs else ("–", "–")
+        table.add_row(experiment.name, experiment.where, *told)
     console.print(table)
     console.print(
         f"All at {command.scale} scale: {cost(known.values(), command.scale, command.seeds)}; "

@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 
 from curious_replay.analysis.load import Run, load_runs
+from curious_replay.errors import UsageError
 from curious_replay.report.page import Report, report
 
 
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     """Write the page; 1 if no run could be read."""
     command = tyro.cli(ReportCommand, args=list(arguments), prog="curious report")
     if not command.runs:
-        raise ValueError("name run folders, or folders that hold them: curious report runs")
+        raise UsageError("name run folders, or folders that hold them: curious report runs")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         found = load_runs(command.runs)
@@ -53,7 +54,7 @@ def _check(by: Sequence[str], runs: Sequence[Run]) -> None:
     for path in by:
         # Nobody asked for the default, and old or foreign runs may be without it.
         if path not in ReportCommand.by and not any(run.has(path) for run in runs):
-            raise ValueError(
+            raise UsageError(
                 "--by must be settings as config.json has them, such as replay.alpha or "
                 f"train.batch_size, or one of env, agent, replay, scale, seed; no run has {path!r}"
             )
@@ -65,6 +66,6 @@ def _save(made: Report, command: ReportCommand) -> None:
     except OSError as error:
         options = "--out" if command.files is None else "--out or --files"
         place = command.out if error.filename is None else error.filename
-        raise ValueError(
+        raise UsageError(
             f"{place} cannot be written ({error.strerror}); choose another {options}"
         ) from error

@@ -11,11 +11,14 @@ from typing import Literal
 import tyro
 from rich.console import Console
 
+from curious_replay.errors import UsageError
 from curious_replay.experiments import catalogue, page
-from curious_replay.experiments.experiment import Experiment, Job, jobs
-from curious_replay.experiments.standard import Settings
-from curious_replay.run.config import Scale
-from curious_replay.run.stop import Stop
+from curious_replay.experiments.experiment import Experiment
+from curious_replay.experiments.jobs import Job, jobs
+from curious_replay.experiments.miniatures import together
+from curious_replay.run.loop.stop import Stop
+from curious_replay.run.settings.config import Scale
+from curious_replay.run.settings.presets import Settings
 from curious_replay.sweep.launchers import RayOptions, SlurmOptions, launcher
 from curious_replay.sweep.sweep import Sweep
 from curious_replay.sweep.table import SweepTable
@@ -30,13 +33,15 @@ class SweepCommand:
     """
 
     experiment: tyro.conf.Positional[str]
-    """Name (`curious experiments` lists them), or a Python file of your own that defines one."""
+    """Name (`curious experiments` lists them), a Python file of your own that defines one, or
+    `miniatures` for all of those."""
     scale: Scale = "mini"
     """paper (needs graphics cards), mini (minutes to an hour on a CPU core) or debug (seconds)."""
     seeds: int | None = None
     """Runs of each task and method; by default about as many as in the paper, 1 at debug scale."""
-    first_seed: int = 0
-    """Seed of the first of them: to add runs to those that were made elsewhere."""
+    first_seed: int | None = None
+    """Seed of the first of them: to add runs to those that were made elsewhere; by default 0, or
+    the one that the experiment is judged from."""
     only: tuple[str, ...] = ()
     """Methods to run now, by their names in the tables; the page has all runs that are complete."""
     images: Path | None = None
@@ -55,6 +60,8 @@ class SweepCommand:
     """Threads of a run on the CPU."""
     retries: int = 2
     """How often a run that failed is tried again, from its last checkpoint."""
+    quick: bool = False
+    """Of the miniatures: a quarter of an hour, with two kinds of replay and three seeds."""
     dry_run: bool = False
     """Only say what would be run."""
     ray: RayOptions = field(default_factory=RayOptions)
@@ -64,14 +71,15 @@ class SweepCommand:
         for name, least in (("at_once", 0), ("threads", 1), ("retries", 0)):
             if getattr(self, name) < least:
                 option = name.replace("_", "-")
-                raise ValueError(f"--{option} must be at least {least}, got {getattr(self, name)}")
+                raise UsageError(f"--{option} must be at least {least}, got {getattr(self, name)}")
 
     @property
     def whole(self) -> str:
         """The command that makes all runs of the page, wherever and in however many turns."""
         words = ["curious", "sweep", self.experiment, "--scale", self.scale]
+        words += ["--quick"] if self.quick else []
         words += [] if self.seeds is None else ["--seeds", str(self.seeds)]
-        words += ["--first-seed", str(self.first_seed)] if self.first_seed else []
+        words += ["--first-seed", str(self.first_seed)] if self.first_seed is not None else []
         words += ["--threads", str(self.threads)] if self.threads != 1 else []
         words += [] if self.images is None else ["--images", str(self.images)]
         words += ["--clips", *self.clips] if self.clips else []
@@ -82,18 +90,55 @@ class SweepCommand:
         """What is set of tasks in front of pictures."""
         if self.images is None:
             if self.clips:
-                raise ValueError("--clips names subfolders of --images, which must be given")
+                raise UsageError("--clips names subfolders of --images, which must be given")
             return {}
         if not self.images.is_dir():
-            raise ValueError(f"--images must be a folder of pictures, got {self.images}")
+            raise UsageError(f"--images must be a folder of pictures, got {self.images}")
         return {"env.images": str(self.images.resolve()), "env.clips": self.clips or None}
 
 
 def main(arguments: Sequence[str], console: Console) -> int:
     """Run what is missing and write the page; 1 if a run failed, 128 + signal if stopped."""
     command = tyro.cli(SweepCommand, args=list(arguments), prog="curious sweep")
-    experiment = catalogue.find(command.experiment)
-    wanted = jobs(
+    chosen = catalogue.several(command.experiment, command.quick)
+    wanted = [(experiment, _jobs(command, experiment)) for experiment in chosen]
+    runs = command.runs.resolve()
+    all_jobs = [job for _, its_jobs in wanted for job in its_jobs]
+    sweep = Sweep.of(_task(job, runs) for job in _chosen(all_jobs, command.only))
+    if command.dry_run:
+        for entry in sweep.entries.values():
+            console.print(f"{entry.status:<9} {entry.task.name}", highlight=False, soft_wrap=True)
+        return 0
+    name = chosen[0].name if len(chosen) == 1 else command.experiment
+    out = command.out or Path("out") / f"{name}-{command.scale}"
+    _check_writable(out)
+    trunks = {entry.task.trunk.name for entry in sweep.entries.values() if entry.task.trunk}
+    trunks &= sweep.entries.keys()
+    count = f"{len(sweep.entries)} runs{f' ({len(trunks)} of them trunks)' if trunks else ''}"
+    title = f"{name} at {command.scale} scale: {count} in {command.runs}"
+    with Stop() as stop:
+        with SweepTable(console, sweep, title) as table:
+            if sweep.of_status("waiting"):
+                with launcher(
+                    command.launcher, command.at_once, command.threads, command.ray, command.slurm
+                ) as chosen_launcher:
+                    sweep.run(chosen_launcher, command.retries, table.show, lambda: bool(stop))
+        if sweep.stopped and stop.signal is not None:
+            console.print("stopped; the same command goes on where it was", highlight=False)
+            return 128 + stop.signal
+    _write(command, wanted, runs, out, console)
+    failed = sweep.of_status("failed")
+    for entry in failed:
+        task = entry.task
+        how = f"failed {entry.attempts} times" if entry.attempts else "not begun"
+        log = task.log if entry.attempts or task.trunk is None else task.trunk.log
+        said = f"{how}: {task.name}: {entry.reason}; see {log}"
+        console.print(said, highlight=False, soft_wrap=True, markup=False)
+    return 1 if failed else 0
+
+
+def _jobs(command: SweepCommand, experiment: Experiment) -> list[Job]:
+    return jobs(
         experiment,
         command.scale,
         command.seeds,
@@ -101,36 +146,6 @@ def main(arguments: Sequence[str], console: Console) -> int:
         command.first_seed,
         command.backgrounds,
     )
-    runs = command.runs.resolve()
-    tasks = [
-        Task(job.name, job.config.to_json(), job.folder(runs))
-        for job in _chosen(wanted, command.only)
-    ]
-    sweep = Sweep.of(tasks)
-    if command.dry_run:
-        for entry in sweep.entries.values():
-            console.print(f"{entry.status:<9} {entry.task.name}", highlight=False, soft_wrap=True)
-        return 0
-    out = command.out or Path("out") / f"{experiment.name}-{command.scale}"
-    _check_writable(out)
-    title = f"{experiment.name} at {command.scale} scale: {len(tasks)} runs in {command.runs}"
-    with Stop() as stop:
-        with SweepTable(console, sweep, title) as table:
-            if sweep.of_status("waiting"):
-                with launcher(
-                    command.launcher, command.at_once, command.threads, command.ray, command.slurm
-                ) as chosen:
-                    sweep.run(chosen, command.retries, table.show, lambda: bool(stop))
-        if sweep.stopped and stop.signal is not None:
-            console.print("stopped; the same command goes on where it was", highlight=False)
-            return 128 + stop.signal
-    _write(command, experiment, wanted, runs, out, console)
-    failed = sweep.of_status("failed")
-    for entry in failed:
-        task = entry.task
-        said = f"failed {entry.attempts} times: {task.name}: {entry.reason}; see {task.log}"
-        console.print(said, highlight=False, soft_wrap=True, markup=False)
-    return 1 if failed else 0
 
 
 def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
@@ -138,10 +153,15 @@ def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
     names = {job.method.name for job in wanted}
     for name in only:
         if name not in names:
-            raise ValueError(
+            raise UsageError(
                 f"--only names methods of the experiment, {sorted(names)}, got {name!r}"
             )
     return [job for job in wanted if not only or job.method.name in only]
+
+
+def _task(job: Job, runs: Path) -> Task:
+    trunk = None if job.trunk is None else _task(job.trunk, runs)
+    return Task(job.name, job.config.to_json(), job.folder(runs), trunk)
 
 
 def _check_writable(out: Path) -> None:
@@ -151,22 +171,28 @@ def _check_writable(out: Path) -> None:
         with TemporaryFile(dir=there):
             pass
     except OSError as error:
-        raise ValueError(f"--out: nothing can be written to {out}: {error.strerror}") from error
+        raise UsageError(f"--out: nothing can be written to {out}: {error.strerror}") from error
 
 
 def _write(
     command: SweepCommand,
-    experiment: Experiment,
-    wanted: Sequence[Job],
+    wanted: Sequence[tuple[Experiment, Sequence[Job]]],
     runs: Path,
     out: Path,
     console: Console,
 ) -> None:
-    """Measure what is there and write it down."""
+    """Measure what is there and write it down; several experiments have a page together too."""
+    made = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        made = page.write(experiment, command.scale, wanted, runs, out, command.whole)
+        for experiment, its_jobs in wanted:
+            place = out if len(wanted) == 1 else out / experiment.name
+            made.append(page.write(experiment, command.scale, its_jobs, runs, place, command.whole))
+        if len(made) > 1:
+            experiments = [experiment for experiment, _ in wanted]
+            together.write([*zip(experiments, made, strict=True)], out)
     for warning in caught:
         console.print(f"warning: {warning.message}", soft_wrap=True, highlight=False, markup=False)
-    console.print(made.verdict, highlight=False, markup=False)
+    for result in made:
+        console.print(result.verdict, highlight=False, markup=False)
     console.print(f"page: {out / 'report.html'}", soft_wrap=True, highlight=False)

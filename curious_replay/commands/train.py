@@ -9,78 +9,28 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
-from curious_replay.run.agents import AGENTS
-from curious_replay.run.config import SCALES, Choice, Config, EvalConfig, RecordConfig, TrainConfig
-from curious_replay.run.env_config import EnvConfig
-from curious_replay.run.presets import preset
-from curious_replay.run.replay_config import REPLAYS, ReplayConfig
-
-Argument = tyro.conf.arg
-SELECTORS = ("env", "agent", "replay", "scale")
+from curious_replay.commands.settings import SELECTORS, SettingsCommand, given, values_of
+from curious_replay.errors import UsageError
+from curious_replay.run.settings.config import Choice, Config, load_config
+from curious_replay.run.settings.presets import preset
+from curious_replay.run_folder import CHECKPOINTS, CONFIG
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommand:
+class TrainCommand(SettingsCommand):
     """Train an agent. The first four options choose a preset; all others change it."""
 
-    env_name: Annotated[
-        str,
-        Argument(
-            name="env",
-            help="Environment: a name of `curious envs`, a Gymnasium id, or module:Class.",
-        ),
-    ]
-    agent_name: Annotated[str, Argument(name="agent", help=f"Agent: {', '.join(AGENTS)}.")]
-    replay_name: Annotated[str, Argument(name="replay", help=f"Replay: {', '.join(REPLAYS)}.")]
-    scale: Annotated[
-        str,
-        Argument(
-            help=f"{', '.join(SCALES)}: as published (needs a graphics card), two CPU cores for "
-            "some minutes, or some seconds to see that it runs."
-        ),
-    ]
-    seed: int = 0
-    """Seed of everything that is random."""
     logdir: Path | None = None
     """Run folder; by default runs/ENV-AGENT-REPLAY-SCALE-SEED."""
     resume: bool = False
     """Go on with the run in the folder, if there is one; its settings need not be repeated."""
-    env: EnvConfig
-    agent: Any
-    replay: ReplayConfig
-    train: TrainConfig
-    eval: EvalConfig
-    record: RecordConfig
-
-    @classmethod
-    def of(cls, config: Config) -> "TrainCommand":
-        """The command that stands for these settings."""
-        choice = config.choice
-        return cls(
-            env_name=choice.env,
-            agent_name=choice.agent,
-            replay_name=choice.replay,
-            scale=choice.scale,
-            seed=config.seed,
-            **{name: getattr(config, name) for name in _groups()},
-        )
-
-    @property
-    def config(self) -> Config:
-        """The settings that were asked for."""
-        choice = Choice(
-            env=self.env_name, agent=self.agent_name, replay=self.replay_name, scale=self.scale
-        )
-        groups = {name: getattr(self, name) for name in _groups()}
-        return Config(choice=choice, seed=self.seed, **groups)
 
     @property
     def folder(self) -> Path:
@@ -94,22 +44,22 @@ class TrainCommand:
 
 def parse(arguments: Sequence[str]) -> TrainCommand:
     """Read the command line: which options there are depends on the names that are chosen."""
-    given = {name: _given(arguments, name) for name in (*SELECTORS, "logdir", "seed")}
-    chosen = {name: given[name] for name in SELECTORS if given[name] is not None}
-    base = preset(Choice(**chosen))  # type: ignore[arg-type]  # which refuses wrong names
+    values = {name: given(arguments, name) for name in (*SELECTORS, "logdir", "seed")}
+    chosen = {name: value for name in SELECTORS if (value := values[name]) is not None}
+    base = preset(Choice(**chosen))  # which refuses wrong names
     if "--resume" in arguments:
-        before = _run_to_resume(base, given)
+        before = _run_to_resume(base, values)
         if before is not None:
             for name, value in chosen.items():
                 if value != getattr(before.choice, name):
-                    raise ValueError(
+                    raise UsageError(
                         f"--{name} was {getattr(before.choice, name)} in this run and cannot "
                         f"become {value}: leave it out to resume, or choose another --logdir"
                     )
             base = before
     return tyro.cli(
         TrainCommand,
-        default=TrainCommand.of(base),
+        default=TrainCommand(**values_of(base)),
         args=list(arguments),
         prog="curious train",
         description=TrainCommand.__doc__,
@@ -119,16 +69,20 @@ def parse(arguments: Sequence[str]) -> TrainCommand:
 def main(arguments: Sequence[str], console: Console) -> int:
     """Train; 0 if the run is complete, 128 + signal if it was stopped, 1 if training failed."""
     command = parse(arguments)
+    return carry_out(command.config, command.folder, command.resume, console)
+
+
+def carry_out(config: Config, folder: Path, resume: bool, console: Console) -> int:
+    """Train in a folder, and tell how that ended; the code is that of `main`."""
     from curious_replay.envs.pool import WorkerError  # noqa: PLC0415
-    from curious_replay.run.learner import TrainingFailedError  # noqa: PLC0415
+    from curious_replay.run.loop.learner import TrainingFailedError  # noqa: PLC0415
     from curious_replay.run.training import IN_TRAINING, train  # noqa: PLC0415
 
-    config, folder = command.config, command.folder
     console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
     try:
-        outcome = train(config, folder, resume=command.resume, console=console)
+        outcome = train(config, folder, resume=resume, console=console)
     except (TrainingFailedError, WorkerError, OSError) as error:
-        print(f"curious: {_reason(error, folder)}{_way_on(folder)}", file=sys.stderr)
+        print(f"curious: {reason(error, folder)}{_way_on(folder)}", file=sys.stderr)
         return 1
     except Exception as error:
         if IN_TRAINING not in getattr(error, "__notes__", ()):
@@ -149,7 +103,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     return 0
 
 
-def _reason(error: Exception, folder: Path) -> str:
+def reason(error: Exception, folder: Path) -> str:
     """What ended the run, and what would be right."""
     number = getattr(error, "errno", None)
     if number in (errno.ENOSPC, errno.EDQUOT):
@@ -162,39 +116,20 @@ def _reason(error: Exception, folder: Path) -> str:
 
 def _way_on(folder: Path) -> str:
     """How to go on from the last checkpoint, if there is one."""
-    from curious_replay.run.checkpoint import Checkpoints  # noqa: PLC0415
+    from curious_replay.run.record.checkpoint import Checkpoints  # noqa: PLC0415
 
-    saved = Checkpoints(folder / "checkpoints").all()
+    saved = Checkpoints(folder / CHECKPOINTS).all()
     if not saved:
         return ""
     step = saved[0].name.rpartition("-")[2]
     return f"\nsaved last at step {step}: `curious train --logdir {folder} --resume` goes on there"
 
 
-def _run_to_resume(base: Config, given: dict[str, str | None]) -> Config | None:
+def _run_to_resume(base: Config, values: Mapping[str, str | None]) -> Config | None:
     """The settings of the run that is to go on; None if there is none yet."""
-    seed = given["seed"] or "0"
+    seed = values["seed"] or "0"
     if not seed.isdecimal():
-        raise ValueError(f"--seed must be a whole number from 0 on, got {seed!r}")
-    command = replace(TrainCommand.of(base), seed=int(seed))
-    folder = Path(os.fspath(given["logdir"])) if given["logdir"] else command.folder
-    if not (folder / "config.json").exists():
-        return None
-    from curious_replay.run.config import load_config  # noqa: PLC0415
-
-    return load_config(folder)
-
-
-def _given(arguments: Sequence[str], name: str) -> str | None:
-    """The value of an option on the command line; the last one counts."""
-    value = None
-    for index, text in enumerate(arguments):
-        if text == f"--{name}" and index + 1 < len(arguments):
-            value = arguments[index + 1]
-        elif text.startswith(f"--{name}="):
-            value = text.partition("=")[2]
-    return value
-
-
-def _groups() -> tuple[str, ...]:
-    return ("env", "agent", "replay", "train", "eval", "record")
+        raise UsageError(f"--seed must be a whole number from 0 on, got {seed!r}")
+    command = replace(TrainCommand(**values_of(base)), seed=int(seed))
+    folder = Path(os.fspath(values["logdir"])) if values["logdir"] else command.folder
+    return load_config(folder) if (folder / CONFIG).exists() else None

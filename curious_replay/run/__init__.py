@@ -9,21 +9,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from curious_replay.run.config import Choice, Config, load_config
-    from curious_replay.run.presets import preset
+    from curious_replay.run.forking import fork, fork_run
     from curious_replay.run.saved_run import SavedRun, evaluate, load_agent
+    from curious_replay.run.settings.config import Choice, Config, load_config
+    from curious_replay.run.settings.presets import preset
     from curious_replay.run.training import Outcome, train
 
 # Imported when first asked for: reading settings and help texts should not wait for PyTorch.
 _HOMES = {
-    "Choice": "config",
-    "Config": "config",
+    "Choice": "settings.config",
+    "Config": "settings.config",
     "Outcome": "training",
     "SavedRun": "saved_run",
     "evaluate": "saved_run",
+    "fork": "forking",
+    "fork_run": "forking",
     "load_agent": "saved_run",
-    "load_config": "config",
-    "preset": "presets",
+    "load_config": "settings.config",
+    "preset": "settings.presets",
     "train": "training",
 }
 
@@ -33,6 +36,8 @@ __all__ = [
     "Outcome",
     "SavedRun",
     "evaluate",
+    "fork",
+    "fork_run",
     "load_agent",
     "load_config",
     "preset",

@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from curious_replay.agents.interface import Agent
+from curious_replay.errors import UsageError
 from curious_replay.machine import free_memory
 from curious_replay.replay import Mixture
-from curious_replay.run.config import Config
-from curious_replay.run.environments import EnvFacts
+from curious_replay.run.settings.config import Config
+from curious_replay.run.worlds.environments import EnvFacts
 
-BOOKKEEPING = 22  # bytes a step beside its fields: priority and tree (17), visits (4), end (1)
+# Bytes a step beside its fields: priority and tree (17), visits (8), four signals (16), end (1).
+BOOKKEEPING = 42
 SECOND_RULE = 17  # more of them in a mixture
 TRAINING_COPIES = 4  # parameters, gradients and two moments of Adam
 SAVED_COPIES = 3  # the same without gradients
-CHECKPOINTS = 3  # two are kept while a third is written
+CHECKPOINTS = 3  # the last two are there while a third is written
 
 
-class PreflightError(ValueError):
+class PreflightError(UsageError):
     """The run cannot work on this machine as it is set up."""
 
 
@@ -63,14 +65,18 @@ def needs(config: Config, facts: EnvFacts, agent: Agent) -> Needs:
     bookkeeping = (BOOKKEEPING + (SECOND_RULE if mixed else 0)) * config.replay.capacity
     fields = steps * facts.step_bytes
     in_memory = config.replay.storage == "memory"
+    kept = len(config.record.keep_at)
+    checkpoints = CHECKPOINTS + kept
+    # A checkpoint that is kept may hold steps that replay has dropped since.
+    saved = min(config.train.steps * 2, config.replay.capacity * (1 + kept)) * facts.step_bytes
     return Needs(
         steps=steps,
         step_bytes=facts.step_bytes,
         parameters=parameters,
         replay_memory=bookkeeping + (fields if in_memory else 0),
         agent_memory=4 * parameters * TRAINING_COPIES,
-        replay_disk=fields + bookkeeping * CHECKPOINTS,
-        agent_disk=4 * parameters * SAVED_COPIES * CHECKPOINTS,
+        replay_disk=saved + bookkeeping * checkpoints,
+        agent_disk=4 * parameters * SAVED_COPIES * checkpoints,
     )
 
 

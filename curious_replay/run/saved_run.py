@@ -8,14 +8,16 @@ from pathlib import Path
 import torch
 
 from curious_replay.agents.interface import Agent
-from curious_replay.run.agents import AGENTS
-from curious_replay.run.checkpoint import Checkpoints
-from curious_replay.run.config import Config, Device, load_config
-from curious_replay.run.encode import write_film
-from curious_replay.run.env_config import SimulatedConfig
-from curious_replay.run.environments import EnvFacts, look_at
-from curious_replay.run.evaluation import Episode, Evaluation
-from curious_replay.run.seeds import seed_of
+from curious_replay.errors import UsageError
+from curious_replay.run.loop.evaluation import Episode, Evaluation
+from curious_replay.run.loop.seeds import seed_of
+from curious_replay.run.record.checkpoint import Checkpoints
+from curious_replay.run.record.encode import write_film
+from curious_replay.run.settings.agents import AGENTS
+from curious_replay.run.settings.config import Config, Device, load_config
+from curious_replay.run.settings.env_config import SimulatedConfig
+from curious_replay.run.worlds.environments import EnvFacts, look_at
+from curious_replay.run_folder import CHECKPOINTS
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ def pick_device(name: str, option: str = "--train.device") -> str:
     """What "auto" stands for here; `option` is where the name was given."""
     if name != "auto":
         if name == "cuda" and not torch.cuda.is_available():
-            raise ValueError(f"{option} cuda: torch finds no graphics card here; use cpu")
+            raise UsageError(f"{option} cuda: torch finds no graphics card here; use cpu")
         return name
     return "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -55,7 +57,7 @@ def load_agent(
     pick_device(device, "--device")  # before anything is read, and by the name it has here
     config = load_config(folder)
     config = replace(config, train=replace(config.train, device=device))
-    saved = Checkpoints(Path(folder) / "checkpoints").newest(note)
+    saved = Checkpoints(Path(folder) / CHECKPOINTS).newest(note)
     facts = look_at(config.choice.env, config.env)
     agent = make_agent(config, facts)
     with saved.put_to_use():
@@ -79,20 +81,20 @@ def evaluate(
     `episode_frames`: how long they are, by default as long as those the agent was trained on.
     """
     if episodes < 1:
-        raise ValueError(f"--episodes must be at least 1, got {episodes}")
+        raise UsageError(f"--episodes must be at least 1, got {episodes}")
     if video is not None and Path(video).suffix != ".mp4":
-        raise ValueError(f"--video must end in .mp4, got {str(video)!r}")
+        raise UsageError(f"--video must end in .mp4, got {str(video)!r}")
     if video is not None and run.facts.spaces.image is None:
-        raise ValueError(f"--video: {run.config.choice.env} shows no image")
+        raise UsageError(f"--video: {run.config.choice.env} shows no image")
     if seed < 0:
-        raise ValueError(f"--seed must be a whole number from 0 on, got {seed}")
+        raise UsageError(f"--seed must be a whole number from 0 on, got {seed}")
     if phase is not None and not run.facts.has_phases:
-        raise ValueError(
+        raise UsageError(
             f"--phase {phase!r}: {run.config.choice.env} has no phases that it can be put into; "
             "leave it out"
         )
     if phase is not None and run.facts.phases and phase not in run.facts.phases:
-        raise ValueError(f"--phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
+        raise UsageError(f"--phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
     config = run.config
     if episode_frames is not None:
         config = _with_episodes_of(episode_frames, config)
@@ -114,9 +116,9 @@ def evaluate(
 def _with_episodes_of(frames: int, config: Config) -> Config:
     """The settings, with episodes of so many frames."""
     if not isinstance(config.env, SimulatedConfig):
-        raise ValueError(f"--episode-frames: episodes of {config.choice.env} end by themselves")
+        raise UsageError(f"--episode-frames: episodes of {config.choice.env} end by themselves")
     if frames < 1:
-        raise ValueError(f"--episode-frames must be at least 1, got {frames}")
+        raise UsageError(f"--episode-frames must be at least 1, got {frames}")
     steps = -(-frames // config.env.frames_per_step)
     limit = replace(config.eval, max_steps=max(config.eval.max_steps, steps))
     return replace(config, env=replace(config.env, episode_frames=frames), eval=limit)

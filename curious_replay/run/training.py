@@ -11,26 +11,25 @@ import torch
 from rich.console import Console
 
 from curious_replay.agents.interface import Agent
+from curious_replay.errors import UsageError
 from curious_replay.replay import ReplayBuffer
-from curious_replay.run import preflight, snapshots
-from curious_replay.run.checkpoint import Checkpoints, Saved
-from curious_replay.run.config import Config, differences, load_config
-from curious_replay.run.environments import EnvFacts, look_at
-from curious_replay.run.files import write_json
-from curious_replay.run.loop import Trainer
-from curious_replay.run.progress import Progress
-from curious_replay.run.record import Record
-from curious_replay.run.record_files import locked, read_meta, refuse_strange_files
+from curious_replay.run import preflight
+from curious_replay.run.loop import novelty
+from curious_replay.run.loop.seeds import seed_of
+from curious_replay.run.loop.stop import Stop
+from curious_replay.run.loop.trainer import Trainer
+from curious_replay.run.record import snapshots
+from curious_replay.run.record.checkpoint import Checkpoints
+from curious_replay.run.record.checkpoint_files import Saved, keep
+from curious_replay.run.record.files import write_json
+from curious_replay.run.record.progress import Progress
+from curious_replay.run.record.record import Record
+from curious_replay.run.record.record_files import locked, read_meta, refuse_strange_files
 from curious_replay.run.saved_run import make_agent
-from curious_replay.run.seeds import seed_of
-from curious_replay.run.stop import Stop
-
-# What may change when a run is resumed: how long it is, what is shown, where it runs.
-CHANGEABLE = (
-    "--train.steps", "--train.log-every", "--train.save-every", "--train.save-minutes",
-    "--train.nonfinite", "--train.nonfinite-limit", "--train.device", "--train.threads",
-    "--env.processes", "--env.camera", "--replay.storage", "--eval.", "--record.",
-)  # fmt: skip
+from curious_replay.run.settings.allowed import CHANGEABLE, not_allowed
+from curious_replay.run.settings.config import Config, load_config
+from curious_replay.run.worlds.environments import EnvFacts, look_at
+from curious_replay.run_folder import CHECKPOINTS, CONFIG
 
 IN_TRAINING = "This happened in the middle of training: what was asked for had been found right."
 
@@ -50,34 +49,38 @@ def train(
     """Train as `config` says, in a run folder.
 
     With `resume` a run that is there goes on exactly where it was last saved, and one that is not
-    there begins. Raises ValueError before anything starts if it cannot work.
+    there begins. Raises UsageError before anything starts if it cannot work.
     """
     folder, console = Path(folder), console or Console()
-    if not (folder / "config.json").exists():
-        if Checkpoints(folder / "checkpoints").all():
-            raise ValueError(
+    if not (folder / CONFIG).exists():
+        if Checkpoints(folder / CHECKPOINTS).all():
+            raise UsageError(
                 f"{folder} holds checkpoints but no config.json, so they are of another run: "
                 "choose another --logdir"
             )
         return _train(config, folder, None, console)
     if not resume:
-        raise ValueError(f"{folder} holds a run already: add --resume, or choose another --logdir")
+        raise UsageError(f"{folder} holds a run already: add --resume, or choose another --logdir")
     refuse_strange_files(folder)
     with locked(folder) as lock:  # before anything is read: another process may be saving just now
-        _check_resumable(load_config(folder), config)
+        for name, (before, now) in not_allowed(load_config(folder), config, CHANGEABLE).items():
+            raise UsageError(
+                f"{name} was {before} in this run and cannot become {now}: leave it out to resume, "
+                "or choose another --logdir"
+            )
         return _train(config, folder, lock, console)
 
 
 def _train(config: Config, folder: Path, lock: FileIO | None, console: Console) -> Outcome:
     """Look before the start, then run; `lock` is that of a run which is there."""
     if config.record.wandb and find_spec("wandb") is None:
-        raise ValueError("--record.wandb needs the package: pip install 'curious-replay[wandb]'")
+        raise UsageError("--record.wandb needs the package: pip install 'curious-replay[wandb]'")
     _prepare_torch(config)
     facts = look_at(config.choice.env, config.env)
     _check_changes(config, facts)
     agent = make_agent(config, facts)
     needed = preflight.needs(config, facts, agent)
-    for line in needed.lines():
+    for line in (*needed.lines(), *novelty.forecast(config)):
         console.print(line, highlight=False)
     preflight.check(needed, folder, config.replay.storage)
     with Stop() as stop:
@@ -93,23 +96,10 @@ def _run(
     stop: Stop,
     console: Console,
 ) -> Outcome:
-    checkpoints = Checkpoints(folder / "checkpoints")
+    checkpoints = Checkpoints(folder / CHECKPOINTS)
     saved, replay = _replay(config, folder, agent, checkpoints, console)
-    shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
-    if lock is not None:
-        _check_camera(folder, facts)
-        position: Any = saved.state.get("record") if saved else {}
-        record = Record.open(folder, position=position, lock=lock, **shows)
-        snapshots.forget_after(folder, saved.step if saved else 0)
-        write_json(folder / "config.json", config.to_json())
-    else:
-        record = Record.create(folder, config.to_json(), seed=config.seed, **shows)
-        record.remember(
-            camera=facts.camera,
-            threads=torch.get_num_threads(),
-            schedule=facts.schedule,
-            **agent.remarks,
-        )
+    before = load_config(folder).record.keep_at if lock else ()
+    record = _record(config, folder, lock, saved, facts, agent)
     checkpoints.tidy()
     title = f"{config.choice.env}  {config.choice.agent}  {config.choice.replay}"
     seconds = config.record.print_seconds
@@ -120,7 +110,14 @@ def _run(
             if saved is not None:
                 with saved.put_to_use():
                     trainer.restore(saved)
+                    asked = {*config.record.keep_at} - {*before}
+                    passed = {step for step in asked if step <= trainer.keep.last}
                 progress.note(f"resumed at step {saved.step:,}")
+                keep(saved.path, passed & {saved.step})
+                for step in sorted(passed - {saved.step}):
+                    progress.note(
+                        f"--record.keep-at {step}: the run has passed it, with no checkpoint there"
+                    )
                 if not facts.can_save:
                     progress.note(
                         f"{config.choice.env} has no get_state and set_state: it begins a new "
@@ -134,6 +131,33 @@ def _run(
         finally:
             trainer.close()
     return Outcome(finished, stop.signal, trainer.counters.step)
+
+
+def _record(
+    config: Config,
+    folder: Path,
+    lock: FileIO | None,
+    saved: Saved | None,
+    facts: EnvFacts,
+    agent: Agent,
+) -> Record:
+    """The record of a new run, or that of one which is there, cut to where it was saved."""
+    shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
+    if lock is None:
+        record = Record.create(folder, config.to_json(), seed=config.seed, **shows)
+        record.remember(
+            camera=facts.camera,
+            threads=torch.get_num_threads(),
+            schedule=facts.schedule,
+            **agent.remarks,
+        )
+        return record
+    _check_camera(folder, facts)
+    position: Any = saved.state.get("record") if saved else {}
+    record = Record.open(folder, position=position, lock=lock, **shows)
+    snapshots.forget_after(folder, saved.step if saved else 0)
+    write_json(folder / CONFIG, config.to_json())
+    return record
 
 
 def _replay(
@@ -154,23 +178,15 @@ def _replay(
         cross_episodes=config.replay.cross_episodes,
         seed=seed_of(config.seed, "replay"),
         directory=directory,
+        repeats=config.replay.repeats,
     )
-
-
-def _check_resumable(old: Config, new: Config) -> None:
-    for name, (before, now) in differences(old, new).items():
-        if not name.startswith(CHANGEABLE):
-            raise ValueError(
-                f"{name} was {before} in this run and cannot become {now}: leave it out to resume, "
-                "or choose another --logdir"
-            )
 
 
 def _check_changes(config: Config, facts: EnvFacts) -> None:
     """Refuse to wait for a change that never comes; some environments do not tell beforehand."""
     wanted, schedule = config.replay.clear_at_change, facts.schedule
     if schedule is not None and wanted > max(len(schedule) - 1, 0):
-        raise ValueError(
+        raise UsageError(
             f"--replay.clear-at-change must be at most {max(len(schedule) - 1, 0)}, the number of "
             f"times that {config.choice.env} changes, got {wanted}; its schedule is "
             f"{[*map(list, schedule)]}"
@@ -181,7 +197,7 @@ def _check_camera(folder: Path, facts: EnvFacts) -> None:
     """Pictures of another camera differ, so a run must not change it."""
     before = read_meta(folder).get("camera")
     if before is not None and facts.camera != before:
-        raise ValueError(
+        raise UsageError(
             f"this run was seen through the camera {before}, here it would be {facts.camera}: "
             f"add --env.camera {before}"
         )

@@ -6,6 +6,7 @@ metrics at once. Importing this module makes it known as "fake".
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -13,15 +14,15 @@ from torch import nn
 
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.interface import Agent, Feedback, NonFiniteError
-from curious_replay.run.agent_presets import PRESETS
-from curious_replay.run.agents import AGENTS, AgentEntry
+from curious_replay.bounds import Within
+from curious_replay.run.settings.agents import register_agent
 
 
 @dataclass(frozen=True)
 class FakeConfig:
     """Settings."""
 
-    lr: float = 1e-2
+    lr: Annotated[float, Within(1e-30, 1.0)] = 1e-2
     """Learning rate."""
     fail_at: int = -1
     """Update at which a loss is infinite."""
@@ -112,5 +113,4 @@ def _preset(kind, choice):
     }
 
 
-AGENTS["fake"] = AgentEntry(FakeConfig, FakeAgent, {"lr": (1e-30, 1.0)})
-PRESETS["fake"] = _preset
+register_agent("fake", FakeConfig, FakeAgent, _preset)

@@ -7,6 +7,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.classic_control import CartPoleEnv
 
 
 class Numbers(gymnasium.Env):
@@ -51,6 +52,12 @@ class Saves(Numbers):
     def set_state(self, state):
         self.count = state["count"]
         self.np_random.bit_generator.state = state["random"]
+
+
+class Turns(Saves):
+    """Any number is an action: those of agents that have learned otherwise differ."""
+
+    action_space = spaces.Box(-1, 1, (2,))
 
 
 gymnasium.register(
@@ -272,3 +279,20 @@ class Stumbles(Scheduled):
             self.until.write_text("now")
             raise RuntimeError("stumbled")
         return super().step(action)
+
+
+class Placed(Numbers):
+    """Logs two numbers where others log one."""
+
+    def reset(self, **kwargs):
+        return super().reset(**kwargs)[0], {"log_distance": np.zeros(2)}
+
+
+class Heavy(CartPoleEnv):
+    """A pole ten times as heavy."""
+
+    def __init__(self):
+        super().__init__()
+        self.masspole *= 10
+        self.total_mass = self.masspole + self.masscart
+        self.polemass_length = self.masspole * self.length

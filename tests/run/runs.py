@@ -7,7 +7,7 @@ import fake_agent  # noqa: F401  # makes the agent known
 from rich.console import Console
 
 from curious_replay.run import Choice, preset, train
-from curious_replay.run.learner import Learner
+from curious_replay.run.loop.learner import Learner
 
 
 def config(name="toy/count", rule="curious", seed=0, **groups):

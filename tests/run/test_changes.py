@@ -8,12 +8,15 @@ import pytest
 from rich.console import Console
 from runs import Killed, config, kill_at_update, lines, run
 
+from curious_replay.analysis import snapshots as history
+from curious_replay.analysis.load import load_run
 from curious_replay.replay import ReplayBuffer, SavedBuffer
-from curious_replay.run import snapshots, train
-from curious_replay.run.changes import Changes
-from curious_replay.run.checkpoint import Checkpoints
-from curious_replay.run.files import read_lines
-from curious_replay.run.shown import Shown, Tally
+from curious_replay.run import train
+from curious_replay.run.loop.changes import Changes
+from curious_replay.run.record import snapshots
+from curious_replay.run.record.checkpoint import Checkpoints
+from curious_replay.run.record.files import read_lines
+from curious_replay.run.worlds.shown import Shown, Tally
 
 SCHEDULE = ((0, "empty"), (40, "object"), (80, "empty"))
 
@@ -45,9 +48,6 @@ def test_the_share_that_is_newer_than_the_last_change():
     assert changes.take_share() == {}  # nothing was replayed since
     assert changes.see(["b", "c"]) == 0
     assert changes.see(["a", "a"]) == 2
-    phases, names = changes.phase_of(np.arange(10))
-    assert names == ["a", "b", "c"]
-    assert phases.tolist() == [0, 0, 1, 0, 1, 2, 1, 2, 0, 0]
 
 
 def test_what_changes_remember_outlives_a_save():
@@ -125,10 +125,18 @@ def test_a_snapshot_keeps_no_more_than_asked_for_and_the_sums_of_all(tmp_path):
 def test_an_empty_buffer_has_a_snapshot_too(tmp_path):
     buffer = ReplayBuffer(100, 4)
     counters = {"frame": 0, "step": 0, "update": 0}
-    path = snapshots.write(tmp_path, snapshots.take(buffer, Changes(1), counters, 10))
+    path = snapshots.write(tmp_path, snapshots.take(buffer, [], counters, 10))
     with np.load(path) as file:
         assert file["ids"].shape == (0,)
         assert file["priorities"].shape == (1, 0)
+
+
+@pytest.mark.parametrize("rule", ["curious", "balanced", "adversarial"])
+def test_a_snapshot_tells_how_much_is_drawn_by_count(tmp_path, rule):
+    run(changing(rule=rule, record={"snapshot_every": 120}), tmp_path)
+    (seen,) = history.snapshots(load_run(tmp_path))
+    share = lines_of(tmp_path)[-1]["replay/novelty_share"]
+    assert seen.chance_by_count.sum() / seen.chance.sum() == pytest.approx(share)
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -8,9 +8,9 @@ import sys
 import pytest
 from runs import config, lines, run
 
-from curious_replay.run.checkpoint import AllDamagedError, CheckpointError, Checkpoints
 from curious_replay.run.preflight import used_disk
-from curious_replay.run.record_files import LOCK, LockedError
+from curious_replay.run.record.checkpoint import AllDamagedError, CheckpointError, Checkpoints
+from curious_replay.run.record.record_files import LOCK, LockedError
 from curious_replay.untrusted import UnreadableError, of_the_disk, open_file
 
 

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from curious_replay.run.clock import Every, Ratio
+from curious_replay.run.loop.clock import Every, Ratio, Reached
 
 
 def test_ratio_gives_the_published_numbers_of_updates():
@@ -74,3 +74,12 @@ def test_first_updates_are_due_at_once_and_the_rest_as_ever():
     again = Ratio(100, 500, first=100)
     again.set_state(ratio.get_state())
     assert [again(step) for step in (1100, 1105)] == [plain(step) for step in (1100, 1105)]
+
+
+def test_a_step_is_reached_once():
+    reached = Reached((50, 20, 21))
+    assert [reached(step) for step in (4, 19, 23, 23, 49, 90)] == [
+        (), (), (20, 21), (), (), (50,)
+    ]  # fmt: skip
+    assert reached.last == 90
+    assert Reached((20, 50), last=20)(60) == (50,)

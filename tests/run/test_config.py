@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import fake_agent  # noqa: F401  # must not change what the others are
 import pytest
@@ -8,6 +9,7 @@ from curious_replay.agents.dreamer_v3_config import SIZES
 from curious_replay.envs import names
 from curious_replay.replay import (
     Adversarial,
+    Balanced,
     Count,
     Curious,
     Mixture,
@@ -15,8 +17,9 @@ from curious_replay.replay import (
     Uniform,
 )
 from curious_replay.run import Choice, Config, preset
-from curious_replay.run.config import SCALES
-from curious_replay.run.replay_config import REPLAYS
+from curious_replay.run.settings.config import SCALES
+from curious_replay.run.settings.config_io import LATER
+from curious_replay.run.settings.replay_config import REPLAYS
 
 # What the paper ran, and the released configuration where the paper says "defaults".
 PUBLISHED_DREAMER_V3 = {
@@ -27,6 +30,7 @@ PUBLISHED_DREAMER_V3 = {
     "replay.capacity": 1_000_000,
     "replay.window": "last",
     "replay.cross_episodes": True,
+    "replay.repeats": True,
     "replay.clear_at_change": 0,
     "replay.c": 1e4,
     "replay.beta": 0.7,
@@ -51,6 +55,7 @@ PUBLISHED_DREAMER_V3 = {
     "agent.actor_critic_eps": 1e-5,
     "agent.actor_critic_clip": 100,
     "agent.imagination": 15,
+    "agent.starts": 1.0,
     "agent.discount_horizon": 333,
     "agent.return_lambda": 0.95,
     "agent.entropy": 3e-4,
@@ -124,6 +129,7 @@ def test_rules_are_those_of_the_settings():
     expected = {
         "uniform": Uniform(),
         "curious": Curious(),
+        "balanced": Balanced(),
         "count": Count(),
         "adversarial": Adversarial(),
         "td": TemporalDifference(),
@@ -183,6 +189,29 @@ def test_a_missing_setting_is_named():
         Config.from_json(values)
     with pytest.raises(ValueError, match="'replay' is missing"):
         Config.from_json({name: v for name, v in values.items() if name != "replay"})
+
+
+def flat(values, path=""):
+    """{"group.name": value} of settings within settings."""
+    found = {}
+    for name, value in values.items():
+        inside = isinstance(value, dict)
+        found |= flat(value, f"{path}{name}.") if inside else {f"{path}{name}": value}
+    return found
+
+
+def test_settings_of_earlier_versions_are_read():
+    """What came later is as it was before, if LATER says how that was."""
+    old = (Path(__file__).parent / "saves" / "first-configs.jsonl").read_text().splitlines()
+    seen = set()
+    for values in map(json.loads, old):
+        read = Config.from_json(values)
+        seen |= {read.choice.env, read.choice.agent, read.choice.replay}
+        assert read.replay.repeats and read.record.keep_at == ()
+        written, before = flat(json.loads(json.dumps(read.to_json()))), flat(values)
+        assert written == {**written, **before}
+        assert written.keys() - before.keys() <= LATER.keys()
+    assert {"object-interaction", "crafter", "iris", "plan2explore", "td+adversarial"} <= seen
 
 
 def test_numbers_from_json_keep_their_kind():

@@ -8,13 +8,23 @@ import pytest
 from runs import Killed, kill_at_update, lines, run
 
 from curious_replay import cli
-from curious_replay.agents.dreamer_pro_config import SIZES
+from curious_replay.agents.dreamer_pro_config import SIZES, DreamerProConfig
+from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.commands.train import parse
 from curious_replay.envs import names
-from curious_replay.replay import Adversarial, Count, Curious, Mixture, TemporalDifference, Uniform
+from curious_replay.replay import (
+    Adversarial,
+    Balanced,
+    Count,
+    Curious,
+    Mixture,
+    TemporalDifference,
+    Uniform,
+)
 from curious_replay.run import Choice, Config, preset
-from curious_replay.run.config import SCALES, differences
-from curious_replay.run.replay_config import REPLAYS
+from curious_replay.run.settings.config import SCALES, differences
+from curious_replay.run.settings.config_io import bounds_of
+from curious_replay.run.settings.replay_config import REPLAYS
 
 # What was published. The paper says "defaults" on Crafter; where those do not fit discrete actions
 # and episodes that end, these are DreamerV2's there (discount, entropy, rewards, ends).
@@ -28,6 +38,7 @@ BOTH = {
     "replay.clear_at_change": 0,
     "replay.window": "first",
     "replay.cross_episodes": False,
+    "replay.repeats": True,
     "replay.c": 1e4,
     "replay.beta": 0.7,
     "replay.alpha": 0.7,
@@ -51,6 +62,7 @@ BOTH = {
     "agent.clip": 100,
     "agent.decay": 1e-6,
     "agent.imagination": 14,
+    "agent.starts": 1.0,
     "agent.return_lambda": 0.95,
     "agent.target_every": 100,
     "agent.td": "predicted",
@@ -125,6 +137,7 @@ def test_rules_have_the_whole_loss_above_its_minimum():
     expected = {
         "uniform": Uniform(),
         "curious": Curious(**loss),
+        "balanced": Balanced(**loss),
         "count": Count(dialect="dv2"),
         "adversarial": Adversarial(**loss),
         "td": TemporalDifference(),
@@ -165,6 +178,7 @@ VALUES = {
     "--agent.clip": "10",
     "--agent.decay": "1e-5",
     "--agent.imagination": "7",
+    "--agent.starts": "0.5",
     "--agent.return-lambda": "0.9",
     "--agent.entropy": "1e-2",
     "--agent.target-every": "7",
@@ -222,6 +236,7 @@ def test_every_option_changes_what_it_says_and_what_is_learned(name, plain, tmp_
     [
         ("agent", "prototypes", 1, "--agent.prototypes must be from 2"),
         ("agent", "imagination", 1, "--agent.imagination must be from 2 to 1000, got 1"),
+        ("agent", "starts", 0.0, "--agent.starts must be from 1e-06 to 1, got 0.0"),
         ("agent", "teacher_fraction", 1.5, "--agent.teacher-fraction must be from 0 to 1"),
         ("agent", "size", "S", "--agent.size must be 'D' or 'G'"),
         ("agent", "sinkhorn_eps", 0.0, "--agent.sinkhorn-eps must be from"),
@@ -277,3 +292,7 @@ def test_the_first_step_of_a_window_keeps_its_priority(tmp_path):
     run(settings("toy/two-rooms", "curious", length=19), tmp_path / "run")
     last = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1])
     assert last["replay/refused"] == last["update"] * 2  # one step of each of two windows
+
+
+def test_settings_that_have_another_default_here_keep_their_bounds():
+    assert bounds_of(DreamerV2Config).items() <= bounds_of(DreamerProConfig).items()

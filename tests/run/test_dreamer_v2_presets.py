@@ -12,10 +12,18 @@ from curious_replay.agents.dreamer_v2_config import SIZES, DreamerV2Config
 from curious_replay.agents.plan2explore_config import EnsembleConfig
 from curious_replay.commands.train import parse
 from curious_replay.envs import names
-from curious_replay.replay import Adversarial, Count, Curious, Mixture, TemporalDifference, Uniform
+from curious_replay.replay import (
+    Adversarial,
+    Balanced,
+    Count,
+    Curious,
+    Mixture,
+    TemporalDifference,
+    Uniform,
+)
 from curious_replay.run import Choice, Config, preset
-from curious_replay.run.config import SCALES, differences
-from curious_replay.run.replay_config import REPLAYS
+from curious_replay.run.settings.config import SCALES, differences
+from curious_replay.run.settings.replay_config import REPLAYS
 
 OURS = ("dreamerv2", "plan2explore", "plan2explore-v3")
 
@@ -27,6 +35,7 @@ BOTH = {
     "replay.capacity": 2_000_000,
     "replay.window": "first",
     "replay.cross_episodes": False,
+    "replay.repeats": True,
     "replay.clear_at_change": 0,
     "replay.c": 1e4,
     "replay.beta": 0.7,
@@ -47,6 +56,7 @@ BOTH = {
     "agent.clip": 100,
     "agent.decay": 1e-6,
     "agent.imagination": 15,
+    "agent.starts": 1.0,
     "agent.return_lambda": 0.95,
     "agent.target_every": 100,
     "agent.td": "predicted",
@@ -125,6 +135,19 @@ def test_the_paper_scale_is_what_was_published(agent, env):
             members=10, loss="normal", lr=3e-4, eps=1e-5, adam="tensorflow", clip=100, decay=1e-6
         )
         assert (config.agent.intrinsic_scale, config.agent.alignment) == (1.0, "correct")
+        assert (config.agent.task_actor, config.agent.normalise) == ("on", "off")
+
+
+def test_a_small_explorer_of_continuous_worlds_has_more_entropy():
+    """Or else it settles in a corner: see docs/agents.md."""
+    entropies = {
+        (agent, env): preset(Choice(env=env, agent=agent, scale="mini")).agent
+        for agent in ("plan2explore", "dreamerv2")
+        for env in ("object-interaction", "toy/two-rooms")
+    }
+    assert entropies["plan2explore", "object-interaction"].dreamer.entropy == 3e-2
+    assert entropies["dreamerv2", "object-interaction"].entropy == 1e-3
+    assert entropies["plan2explore", "toy/two-rooms"].dreamer.entropy == 3e-3
 
 
 def test_plan2explore_on_dreamer_v3():
@@ -142,6 +165,7 @@ def test_rules_are_the_released_ones(agent):
     expected = {
         "uniform": Uniform(),
         "curious": Curious(**loss),
+        "balanced": Balanced(**loss),
         "count": Count(dialect="dv2"),
         "adversarial": Adversarial(**loss),
         "td": TemporalDifference(),
@@ -168,11 +192,13 @@ def test_there_is_a_preset_for_every_environment(agent, scale):
     ("agent", "path", "value", "message"),
     [
         ("dreamerv2", "imagination", 1, "--agent.imagination must be from 2 to 1000, got 1"),
+        ("dreamerv3", "starts", 1.5, "--agent.starts must be from 1e-06 to 1, got 1.5"),
         ("dreamerv2", "kl_balance", 1.5, "--agent.kl-balance must be from 0 to 1"),
         ("plan2explore", "dreamer.decay", 2.0, "--agent.dreamer.decay must be from 0 to 1"),
         ("plan2explore", "ensemble.members", 1, "--agent.ensemble.members must be from 2"),
         ("dreamerv3", "discount_horizon", 1.0, "--agent.discount-horizon must be from 1.001"),
         ("plan2explore-v3", "dreamer.unimix", -1.0, "--agent.dreamer.unimix must be from 0"),
+        ("plan2explore", "task_actor", False, "--agent.task-actor must be 'on' or 'off'"),
         ("plan2explore", "alignment", "wrong", "--agent.alignment must be 'correct' or 'released'"),
         ("plan2explore", "dreamer.td", "replayed", "td must be"),
     ],
@@ -216,13 +242,27 @@ def test_a_run_from_the_command_line(agent, env, tmp_path):
 
 
 def test_settings_of_the_parts_are_options(tmp_path):
-    options = "--env toy/count --agent plan2explore --train.steps 45 --agent.alignment released"
+    options = "--env toy/count --agent plan2explore --train.steps 60 --agent.alignment released"
     options += " --agent.dreamer.entropy 0.5 --agent.ensemble.members 3 --train.threads 1"
+    options += " --agent.normalise on --agent.ensemble.lr 0.002 --agent.intrinsic-scale 2"
     assert go(tmp_path / "run", *options.split()) == 0
     agent = json.loads((tmp_path / "run/config.json").read_text())["agent"]
     assert agent["alignment"] == "released"
     assert (agent["dreamer"]["entropy"], agent["ensemble"]["members"]) == (0.5, 3)
+    assert (agent["normalise"], agent["intrinsic_scale"]) == ("on", 2.0)
+    assert agent["ensemble"]["lr"] == 2e-3
+    assert '"ensemble/deviation"' in (tmp_path / "run/metrics.jsonl").read_text()
     assert agent["dreamer"]["size"] == DreamerV2Config(size="debug-D").size
+
+
+@pytest.mark.parametrize("agent", ["plan2explore", "plan2explore-v3"])
+def test_a_run_without_a_task_actor(agent, tmp_path):
+    options = ["--env", "toy/count", "--agent", agent, "--train.steps", "60", "--eval.every", "30"]
+    assert go(tmp_path / "run", *options, "--agent.task-actor", "off", "--train.threads", "1") == 0
+    written = (tmp_path / "run/metrics.jsonl").read_text()
+    assert '"explore_actor/loss"' in written and '"actor/loss"' not in written
+    meta = json.loads((tmp_path / "run/meta.json").read_text())
+    assert meta["evaluated"].startswith("the exploring policy")
 
 
 @pytest.mark.parametrize("agent", ["plan2explore", "plan2explore-v3"])

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -5,11 +7,13 @@ from fake_agent import FakeAgent, FakeConfig
 
 from curious_replay.envs.pool import Restarts
 from curious_replay.envs.toy import CountingWorld, read_count
+from curious_replay.envs.two_rooms import TwoRooms
 from curious_replay.envs.vector import RestartingVectorEnv
 from curious_replay.replay import ReplayBuffer
-from curious_replay.run.driver import Counters, Driver
-from curious_replay.run.env_config import CountConfig, SimulatedConfig, TwoRoomsConfig
-from curious_replay.run.environments import look_at, make_envs
+from curious_replay.run.loop.driver import Counters, Driver
+from curious_replay.run.settings.env_config import ChangingConfig, SimulatedConfig
+from curious_replay.run.settings.grid_config import CountConfig, TwoRoomsConfig
+from curious_replay.run.worlds.environments import look_at, make_envs
 
 
 def drive(name, settings, rounds, prefill=0, num_envs=1, envs=None):
@@ -88,6 +92,63 @@ def test_frames_are_those_of_all_environments():
     actions = buffer.read(buffer.ids(), "action")
     assert actions.shape == (5, 1)
     assert (np.abs(actions) <= 1).all()
+
+
+def written(buffer, name, env=0):
+    """One field of all steps of an environment, oldest first."""
+    ids = buffer.ids()
+    return buffer.read(ids[ids % buffer.num_envs == env], name).tolist()
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_the_last_step_of_an_episode_may_be_short_and_is_stored_with_its_frame(num_envs):
+    """Five frames, two of them a step: the last step has one. Environments count together."""
+    settings = ChangingConfig(
+        processes=False, image_size=32, action_repeat=2, episode_frames=5, camera="ray",
+        schedule=((0, "constrained"), (5, "free")),
+    )  # fmt: skip
+    _, buffer, _ = drive("constrained/cartpole_swingup_sparse", settings, 8, num_envs=num_envs)
+    for env in range(num_envs):
+        true = [0, 2, 4, 5, 5, 7, 9, 10]
+        assert written(buffer, "log_frame", env) == [num_envs * frame for frame in true]
+    assert written(buffer, "log_phase") == [0] * 4 + [1] * 4
+
+
+def test_where_environments_do_not_count_frames_steps_are_counted():
+    settings = CountConfig(length=2, processes=False, image_size=32)
+    _, buffer, _ = drive("toy/count", settings, 6, num_envs=2)
+    assert written(buffer, "log_frame") == written(buffer, "log_frame", 1) == [0, 2, 4, 4, 6, 8]
+    assert written(buffer, "log_phase") == [0] * 6
+
+
+class Leaves(TwoRooms):
+    """Fails once, at its third step."""
+
+    failed = False
+
+    def step(self, action):
+        if self.clock.frame == 4 and not Leaves.failed:
+            Leaves.failed = True
+            raise RuntimeError("broken on purpose")
+        return super().step(action)
+
+
+def test_a_restarted_worker_goes_on_with_its_frame_and_phase():
+    Leaves.failed = False
+    schedule = ((0, "empty"), (8, "object"))
+    settings = TwoRoomsConfig(length=50, schedule=schedule, processes=False, image_size=32)
+    envs = RestartingVectorEnv(
+        [partial(kind, length=50, schedule=schedule, parallel=2, image_size=32)
+         for kind in (Leaves, TwoRooms)],
+        restarts=Restarts(first_pause=0), processes=False,
+    )  # fmt: skip
+    driver, buffer, _ = drive("toy/two-rooms", settings, 7, num_envs=2, envs=envs)
+    # The step that failed took no frame, and neither did the reset that follows.
+    assert written(buffer, "is_first", 0) == [True, False, False, False, True, False, False]
+    assert written(buffer, "log_frame", 0) == [0, 2, 4, 4, 4, 6, 8]
+    assert written(buffer, "log_frame", 1) == [0, 2, 4, 6, 8, 10, 12]
+    assert [driver.phases[i] for i in written(buffer, "log_phase", 0)] == ["empty"] * 6 + ["object"]
+    assert [driver.phases[i] for i in written(buffer, "log_phase", 1)][3:5] == ["empty", "object"]
 
 
 class Breaks(CountingWorld):

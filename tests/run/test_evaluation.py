@@ -11,7 +11,7 @@ from runs import config, run
 
 from curious_replay import cli
 from curious_replay.run import evaluate, load_agent
-from curious_replay.run.evaluation import Evaluation
+from curious_replay.run.loop.evaluation import Evaluation
 
 
 @pytest.fixture(scope="module")

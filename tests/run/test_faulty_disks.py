@@ -13,8 +13,8 @@ from runs import config, lines, run
 from safetensors import SafetensorError
 
 from curious_replay import cli
-from curious_replay.run import checkpoint
-from curious_replay.run.checkpoint import CheckpointError, Checkpoints
+from curious_replay.run.record import checkpoint_files
+from curious_replay.run.record.checkpoint import CheckpointError, Checkpoints
 
 HERE = Path(__file__).parent
 PARTS = 7
@@ -69,7 +69,7 @@ def test_weights_that_find_no_room_are_an_error_of_the_disk(tmp_path, monkeypatc
     def save_file(tensors, path):
         raise SafetensorError(SAYS_FULL)
 
-    monkeypatch.setattr(checkpoint, "save_file", save_file)
+    monkeypatch.setattr(checkpoint_files, "save_file", save_file)
     with pytest.raises(OSError, match=r"No space left on device.*agent.safetensors") as caught:
         run(SETTINGS, tmp_path / "run")
     assert caught.value.errno == errno.ENOSPC

@@ -9,8 +9,8 @@ from runs import config, lines, run
 
 from curious_replay import cli
 from curious_replay.envs.pool import Restarts, WorkerError
-from curious_replay.run import environments
-from curious_replay.run.files import read_lines
+from curious_replay.run.record.files import read_lines
+from curious_replay.run.worlds import environments
 
 QUICK = Restarts(step_timeout=5.0, limit=2, first_pause=0.01)
 

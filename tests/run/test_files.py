@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curious_replay.run.files import (
+from curious_replay.run.record.files import (
     append_line,
     cut,
     read_json,

@@ -14,9 +14,9 @@ from runs import config, lines, run
 
 from curious_replay import cli
 from curious_replay.run import train
-from curious_replay.run.files import read_lines
-from curious_replay.run.learner import Averages, Learner, TrainingFailedError
-from curious_replay.run.stop import Stop
+from curious_replay.run.loop.learner import Averages, Learner, TrainingFailedError
+from curious_replay.run.loop.stop import Stop
+from curious_replay.run.record.files import read_lines
 
 
 def metrics(folder):
@@ -107,11 +107,12 @@ def test_metrics_tell_of_episodes_rewards_and_replay(tmp_path):
     )
 
 
-def test_what_is_not_finite_is_left_out_of_averages():
-    averages = Averages()
+def test_what_is_not_finite_is_left_out_of_averages_and_counted():
+    averages, resumed = Averages(), Averages()
     averages.add({"a": 1.0, "b": float("nan")})
-    averages.add({"a": 3.0})
-    assert averages.take() == {"a": 2.0}
+    averages.add({"a": 3.0, "b": float("inf")})
+    resumed.set_state(averages.get_state())
+    assert averages.take() == resumed.take() == {"a": 2.0, "nonfinite_values": 2}
     assert averages.take() == {}
 
 

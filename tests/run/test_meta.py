@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 import curious_replay
-from curious_replay.run.meta import available_cpus, describe, git_state, package_version
+from curious_replay.run.record.meta import available_cpus, describe, git_state, package_version
 
 
 def git(folder, *arguments):

@@ -7,8 +7,8 @@ from pathlib import Path
 import mistaken_envs
 import pytest
 
-from curious_replay.run.env_config import OwnConfig
-from curious_replay.run.environments import UnfitEnvironmentError, look_at
+from curious_replay.run.settings.env_config import OwnConfig
+from curious_replay.run.worlds.environments import UnfitEnvironmentError, look_at
 
 
 @pytest.mark.parametrize(

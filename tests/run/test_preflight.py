@@ -8,8 +8,8 @@ from rich.console import Console
 from runs import config, run
 
 from curious_replay.run import preflight, train
-from curious_replay.run.environments import look_at
 from curious_replay.run.preflight import PreflightError
+from curious_replay.run.worlds.environments import look_at
 
 
 def needed(settings):
@@ -22,9 +22,9 @@ def test_needs_are_those_of_a_full_buffer():
         env={"image_size": 64}, replay={"capacity": 1_000_000}, train={"steps": 10_000_000}
     )
     found = needed(settings)
-    # an image, three actions and a reward, three flags, two logs of 4 bytes
-    assert found.step_bytes == 64 * 64 * 3 + 4 * 4 + 3 + 8
-    assert found.replay_memory == 1_000_000 * (found.step_bytes + 22)
+    # an image, three actions and a reward, three flags, two logs of 4 bytes, frame and phase
+    assert found.step_bytes == 64 * 64 * 3 + 4 * 4 + 3 + 8 + 8 + 4
+    assert found.replay_memory == 1_000_000 * (found.step_bytes + 42)
     assert found.parameters == 9
     assert found.agent_memory == 9 * 4 * 4
 
@@ -34,12 +34,23 @@ def test_steps_that_never_come_need_no_room():
     assert few.steps == 2000
 
 
+def test_checkpoints_that_are_kept_need_room_on_disk():
+    """Each may hold steps that replay has dropped since, but never more than there were."""
+    groups = {"replay": {"capacity": 1000}, "train": {"steps": 100_000}}
+    none, two = (needed(config(**groups, record={"keep_at": k})) for k in ((), (5000, 20_000)))
+    assert two.replay_disk - none.replay_disk == 2 * 1000 * (none.step_bytes + 42)
+    assert two.agent_disk * 3 == none.agent_disk * 5
+    groups["train"]["steps"] = 1000
+    few = needed(config(**groups, record={"keep_at": (100, 200, 300)}))
+    assert few.replay_disk == 2000 * few.step_bytes + 6 * 1000 * 42
+
+
 def test_steps_on_disk_need_little_memory():
     groups = {"replay": {"capacity": 1_000_000}, "train": {"steps": 10_000_000}}
     memory = needed(config(**groups))
     groups["replay"]["storage"] = "disk"
     disk = needed(config(**groups))
-    assert disk.memory < memory.memory / 50
+    assert disk.memory < memory.memory / 25
     assert disk.disk == memory.disk
 
 
@@ -49,7 +60,7 @@ def test_what_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
     with pytest.raises(PreflightError) as refusal:
         run(settings, tmp_path / "run")
     message = str(refusal.value)
-    assert "3.1 GB" in message
+    assert "3.2 GB" in message
     assert "1.0 GB are free" in message
     assert "--replay.capacity or --replay.storage disk" in message
     assert not (tmp_path / "run").exists()

@@ -7,7 +7,7 @@ import pytest
 from runs import config, lines, run
 
 from curious_replay.envs.object_interaction import BALLS, ball_pixels
-from curious_replay.run.probe import PREDICTED, SEEN, Probe
+from curious_replay.run.loop.probe import PREDICTED, SEEN, Probe
 
 
 @pytest.fixture(scope="module")

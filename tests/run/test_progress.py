@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from curious_replay.run.progress import Progress, duration, number
+from curious_replay.run.record.progress import Progress, duration, number
 
 VALUES = {"episode/return": 3.1, "loss/image": 98.234, "loss/kl": 1.5, "replay/steps": 120_345}
 

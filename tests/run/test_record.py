@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from curious_replay.run.encode import why_no_mp4
-from curious_replay.run.files import read_json, read_lines
-from curious_replay.run.record import Record, RecordError
+from curious_replay.run.record.encode import why_no_mp4
+from curious_replay.run.record.files import read_json, read_lines
+from curious_replay.run.record.record import Record, RecordError
 
 JSONL = ("metrics.jsonl", "episodes.jsonl")
 
@@ -168,7 +168,7 @@ def test_tensorboard_can_be_left_off_and_is_not_imported_to_begin_with(tmp_path)
     code = """
 import sys
 from pathlib import Path
-from curious_replay.run.record import Record
+from curious_replay.run.record.record import Record
 record = Record.create(Path(sys.argv[1]), {}, seed=0)
 assert not {"tensorboard", "torch", "wandb", "imageio_ffmpeg"} & sys.modules.keys()
 record.metrics({"frame": 0, "step": 0, "update": 0}, {"loss": 1})
@@ -179,6 +179,24 @@ assert "tensorboard" in sys.modules
     with Record.create(tmp_path / "two", {}, seed=0, tensorboard=False) as record:
         write(record, 0, 3)
     assert not list((tmp_path / "two" / "events").iterdir())
+
+
+def test_tensorboard_shows_all_of_a_run_that_it_has_not_seen(tmp_path):
+    """As a fork, which begins with the lines of another."""
+    with Record.create(tmp_path / "seen", {}, seed=0) as record:
+        write(record, 0, 9)
+    with Record.create(tmp_path / "new", {}, seed=0, tensorboard=False) as record:
+        write(record, 0, 5)
+        position = record.position()
+    (tmp_path / "new" / "events").rmdir()
+    with Record.open(tmp_path / "new", position=position) as record:
+        write(record, 5, 9)
+        position = record.position()
+    Record.open(tmp_path / "new", position=position).close()  # which has seen it by now
+    shown, expected = events(tmp_path / "new"), events(tmp_path / "seen")
+    assert expected.pop("speed/frames_per_second")
+    shown.pop("speed/frames_per_second")
+    assert shown == expected
 
 
 def test_tensorboard_that_fails_says_so_and_keeps_nobody_waiting(tmp_path):
@@ -230,7 +248,7 @@ def test_a_run_has_one_writer(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from curious_replay.run.record import Record, RecordError
+from curious_replay.run.record.record import Record, RecordError
 try:
     Record.open(Path(sys.argv[1]), position={})
 except RecordError as error:
@@ -249,8 +267,8 @@ except RecordError as error:
 WRITER = """
 import json, os, sys
 from pathlib import Path
-from curious_replay.run.files import write_json
-from curious_replay.run.record import Record
+from curious_replay.run.record.files import write_json
+from curious_replay.run.record.record import Record
 folder, start = Path(sys.argv[1]), int(sys.argv[2])
 checkpoint = folder / "checkpoints" / "position.json"
 if start < 0:

@@ -5,8 +5,8 @@ import pytest
 from runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.run import Choice, preset
-from curious_replay.run.files import read_lines
-from curious_replay.run.replay_config import REPLAYS
+from curious_replay.run.record.files import read_lines
+from curious_replay.run.settings.replay_config import REPLAYS
 
 
 @pytest.mark.parametrize("num_envs", [1, 4])

@@ -9,10 +9,10 @@ from own_envs import Dictionary, Distances, Saves
 from runs import config, lines, run
 
 from curious_replay.envs.vector import RestartingVectorEnv
-from curious_replay.run.env_config import OwnConfig
-from curious_replay.run.environments import Adapted, UnfitEnvironmentError, look_at, make_env
-from curious_replay.run.files import read_lines
-from curious_replay.run.spaces import Actions
+from curious_replay.run.record.files import read_lines
+from curious_replay.run.settings.env_config import OwnConfig
+from curious_replay.run.worlds.environments import Adapted, UnfitEnvironmentError, look_at, make_env
+from curious_replay.run.worlds.spaces import Actions
 
 
 def test_continuous_actions_are_scaled_to_their_bounds():

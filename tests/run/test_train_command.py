@@ -9,10 +9,10 @@ from runs import lines
 from curious_replay import cli
 from curious_replay.commands.train import parse
 from curious_replay.run import load_config, preset, training
-from curious_replay.run.config import Choice, differences
-from curious_replay.run.files import read_lines
-from curious_replay.run.replay_config import REPLAYS
-from curious_replay.run.settings import option
+from curious_replay.run.record.files import read_lines
+from curious_replay.run.settings.config import Choice, differences
+from curious_replay.run.settings.config_io import option
+from curious_replay.run.settings.replay_config import REPLAYS
 
 ENVS = {
     "crafter": "crafter",
@@ -23,7 +23,12 @@ ENVS = {
     "count": "toy/count",
     "rooms": "toy/two-rooms",
     "mirror": "toy/mirror",
+    "minigrid": "minigrid/DoorKey-5x5",
+    "keys": "minigrid/key-swap",
+    "lava": "minigrid/lava",
+    "object": "minigrid/new-object",
     "own": "CartPole-v1",
+    "switch": "switch",
 }
 # A value for each option, other than that of any preset; flags have none.
 VALUES = {
@@ -46,11 +51,20 @@ VALUES = {
     "--env.clips": "boat bmx-bumps",
     "--env.background-seed": "4",
     "--env.reward": "released",
+    "--env.appears": "away",
     "--env.replay-episode-steps": "250",
     "--env.ending": "truncated",
     "--env.room": "5",
+    "--env.rooms": "3",
+    "--env.television": "4",
+    "--env.floor": "random",
     "--env.view": "5",
-    "--env.arguments-json": '{"a":1}',
+    "--env.observation": "symbols",
+    "--env.size": "17",
+    "--env.crossings": "2",
+    "--env.arguments-json": '{"a":{}}',
+    "--env.phases": "before=CartPole-v1 after=my_module:Heavy",
+    "--env.at": "episode",
     "--agent.size": "M",
     "--agent.unimix": "0.02",
     "--agent.bins": "41",
@@ -65,6 +79,7 @@ VALUES = {
     "--agent.actor-critic-eps": "1e-6",
     "--agent.actor-critic-clip": "10",
     "--agent.imagination": "7",
+    "--agent.starts": "0.5",
     "--agent.discount-horizon": "100",
     "--agent.return-lambda": "0.9",
     "--agent.entropy": "1e-3",
@@ -77,6 +92,9 @@ VALUES = {
     "--replay.window": "first",
     "--replay.cross-episodes": "",
     "--replay.no-cross-episodes": "",
+    "--replay.repeats": "",
+    "--replay.no-repeats": "",
+    "--replay.novelty": "0.2",
     "--replay.alpha": "0.5",
     "--replay.eps": "0.1",
     "--replay.p-max": "1e6",
@@ -123,6 +141,7 @@ VALUES = {
     "--record.snapshot-steps": "9",
     "--replay.clear-at-change": "1",
     "--record.print-seconds": "3",
+    "--record.keep-at": "77 99",
 }
 CHOICES = [
     *(f"--env {env} --replay curious" for env in ENVS.values()),
@@ -210,14 +229,26 @@ def metrics(folder):
     return read_lines(folder / "metrics.jsonl")
 
 
+def distinct(folder):
+    return metrics(folder)[-1]["replay/distinct"]
+
+
+def novelty(folder):
+    return metrics(folder)[-1]["replay/novelty_share"]
+
+
 # Options whose effect must be seen in a run; what to look for is said below.
 EFFECTS = {
     "--seed 5": lambda f, p: lines(f) != lines(p),
     "--env.num-envs 3": lambda f, p: {e["env"] for e in read_lines(f / "episodes.jsonl")} > {0},
     "--env.length 5": lambda f, p: {e["length"] for e in read_lines(f / "episodes.jsonl")} == {5},
+    "--env.image-size 16": lambda f, p: lines(f) != lines(p),
     "--env.image-size 64": lambda f, p: lines(f) != lines(p),
     "--env.view 5": lambda f, p: lines(f) != lines(p),
+    "--env.view None": lambda f, p: lines(f) != lines(p),
     "--env.room 4": lambda f, p: lines(f) != lines(p),
+    "--env.television 4": lambda f, p: lines(f) != lines(p),
+    "--env.rooms 3 --env.view None": lambda f, p: lines(f) != lines(p),
     "--env.schedule 0 object": lambda f, p: (
         {e["phase"] for e in read_lines(f / "episodes.jsonl")} == {"object"}
     ),
@@ -235,9 +266,11 @@ EFFECTS = {
     "--replay.storage disk": lambda f, p: (f / "replay").is_dir() and lines(f) == lines(p),
     "--replay.window first": lambda f, p: lines(f) != lines(p),
     "--replay.no-cross-episodes": lambda f, p: lines(f) != lines(p),
+    "--replay.no-repeats": lambda f, p: distinct(f) > distinct(p),
+    "--replay balanced --replay.novelty 0.2": lambda f, p: novelty(f) == pytest.approx(0.2),
     "--replay.alpha 5": lambda f, p: lines(f) != lines(p),
     "--replay.p-max 9e6": lambda f, p: metrics(f)[-1]["replay/priority_max"] == 9e6,
-    "--replay.dialect dv2": lambda f, p: "replay/signal_minimum" in metrics(f)[-1],
+    "--replay.dialect dv2": lambda f, p: "replay/model_minimum" in metrics(f)[-1],
     "--replay.signal kl --replay.c 0": lambda f, p: lines(f) != lines(p),
     "--replay uniform": lambda f, p: metrics(f)[-1]["replay/priority_mean"] == 1e5,
     "--replay td+adversarial": lambda f, p: "replay/second_priority_mean" in metrics(f)[-1],
@@ -248,6 +281,10 @@ EFFECTS = {
     "--eval.every 20 --eval.no-video": lambda f, p: not list((f / "videos").iterdir()),
     "--eval.every 20 --eval.episodes 2 --eval.max-steps 3": lambda f, p: (
         [e["length"] for e in read_lines(f / "episodes.jsonl") if e["mode"] == "eval"] == [3] * 4
+    ),
+    "--record.keep-at 20 30": lambda f, p: (
+        sorted(path.name for path in (f / "checkpoints").iterdir())
+        == ["000002-step-20", "000003-step-30", "000004-step-40"]
     ),
     "--record.tensorboard": lambda f, p: list((f / "events").iterdir()),
     "--record.video-every 20 --record.video-rows 1 --record.video-context 1": lambda f, p: (
@@ -270,10 +307,28 @@ BAD = {
     "--seed -1": "--seed must be from 0",
     "--seed x": "--seed",
     "--env.num-envs 0": "--env.num-envs must be from 1 to 4096, got 0",
-    "--env.image-size 48": "--env.image-size must be one of 32, 64, 128, got 48",
+    "--env.image-size 48": "--env.image-size must be one of 16, 32, 64, 128, got 48",
+    "--env crafter --env.image-size 16": "--env.image-size must be one of 32, 64, 128, got 16",
+    "--env.image-size 16 --env.view None": "image_size is 16 pixels and 21 cells are in view",
     "--env.length 0": "--env.length must be at least 1",
     "--env.view 4": "--env.view must be an odd number",
+    "--env minigrid/lava --env.view 4": "--env.view must be an odd number of cells, got 4",
+    "--env minigrid/lava --env.view 1": "--env.view must be at least 3",
+    "--env minigrid/lava --env.view 9 --env.image-size 16": "a cell needs 2 x 2 pixels",
+    "--env minigrid/lava --env.size 4": "--env.size must be from 5 to 63, got 4",
+    "--env minigrid/lava --env.size 8": "size must be an odd number of cells from 5 on, got 8",
+    "--env minigrid/lava --env.crossings 0": "--env.crossings must be at least 1",
+    "--env minigrid/lava --env.crossings 9": "crossings must be from 1 to 4 at size 7, got 9",
+    "--env minigrid/key-swap --env.size 5": "--env.size must be from 6 to 64, got 5",
+    "--env minigrid/key-swap --env.length 0": "--env.length must be at least 1",
+    "--env minigrid/new-object --env.size 10": "size must be 9, 13, 17 or so on",
+    "--env minigrid/new-object --env.observation words": "--env.observation",
+    "--env minigrid/DoorKy-5x5": "did you mean DoorKey-5x5",
     "--env.room 1": "--env.room must be at least 3",
+    "--env.television 10": "television must be from 0 to 9 cells wide, got 10",
+    "--env.television -1": "--env.television must be at least 0",
+    "--env toy/mirror --env.floor red": "--env.floor",
+    "--env.rooms 1": "--env.rooms must be from 2 to 100, got 1",
     "--env.schedule 5 object": "--env.schedule: a schedule begins with frame 0",
     "--env.schedule 0 ball": "unknown phase 'ball'",
     "--env.scale huge": "--env.scale",
@@ -282,6 +337,7 @@ BAD = {
     "--env control/cup_catch --env.camera eye": "--env.camera",
     "--env crafter --env.length -1": "--env.length must be at least 0",
     "--env object-interaction --env.replay-episode-steps 0": "--env.replay-episode-steps",
+    "--env object-interaction --env.appears here": "--env.appears",
     "--env CartPole-v1 --env.arguments-json 5": "--env.arguments-json must be a JSON object",
     "--env CartPole-v1 --env.arguments-json {": "--env.arguments-json must be a JSON object",
     "--agent.lr 0": "--agent.lr must be from 1e-30 to 1, got 0.0",
@@ -326,6 +382,8 @@ BAD = {
     "--record.probe-every 5": "toy/two-rooms has none, so it must be 0",
     "--record.video-every -1": "--record.video-every must be at least 0",
     "--record.print-seconds -1": "--record.print-seconds must be at least 0",
+    "--record.keep-at 0": "--record.keep-at must be at least 1, got 0",
+    "--record.keep-at 50 1e6": "--record.keep-at must be at most --train.steps (200), got 1000000",
     "--train.stepps 5": "--train.steps",
     "--nothing": "--nothing",
 }

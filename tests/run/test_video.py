@@ -6,9 +6,9 @@ import imageio.v3
 import numpy as np
 import pytest
 
-from curious_replay.run import encode
-from curious_replay.run.encode import EncodeError, why_no_mp4, write_film
-from curious_replay.run.video import SEEN, UNSEEN, dreams_film, episode_film, open_loop_film
+from curious_replay.run.record import encode
+from curious_replay.run.record.encode import EncodeError, why_no_mp4, write_film
+from curious_replay.run.record.video import SEEN, UNSEEN, dreams_film, episode_film, open_loop_film
 
 RNG = np.random.default_rng(0)
 

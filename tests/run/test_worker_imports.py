@@ -6,7 +6,7 @@ import sys
 LOOK_INSIDE = """
 import sys
 from curious_replay.envs import registry
-from curious_replay.run import environments
+from curious_replay.run.worlds import environments
 
 def look(name, config, num_envs):
     assert "torch" not in sys.modules, "a worker has imported PyTorch"
@@ -14,7 +14,7 @@ def look(name, config, num_envs):
     return made(name, config, num_envs)
 
 if __name__ == "__main__":
-    from curious_replay.run.env_config import EnvConfig
+    from curious_replay.run.settings.env_base import EnvConfig
     made = environments.make_env
     environments.make_env = look  # sent to the workers as it is, and called there first
     registry.make("toy/count")  # in this process, which makes one too, it may well be imported

@@ -1,0 +1,1 @@
+"""The training loop, and what takes its turns in it."""

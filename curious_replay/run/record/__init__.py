@@ -1,0 +1,1 @@
+"""What a run leaves behind: lines, films, snapshots, checkpoints, and how they are written."""

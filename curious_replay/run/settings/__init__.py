@@ -1,0 +1,1 @@
+"""What can be chosen: groups of settings with their bounds, presets, agents and rules by name."""
