@@ -23,6 +23,7 @@ COLORS = {
     "adversarial": "#e07b00",
     "td": "#23955a",
     "td+adversarial": "#8a63d2",
+    "balanced": "#009e9e",
 }
 LINES = {"uniform": "--", "td": "-.", "count": ":", "adversarial": (0, (5, 1, 1, 1))}
 OTHERS = ("#b5651d", "#00838f", "#6d6f00", "#ad1457", "#4e6a8a")
@@ -106,7 +107,8 @@ class Chart:
 
 def color(method: str) -> str:
     """The colour of a method of replay; others have one that follows from their name."""
-    return COLORS.get(method) or OTHERS[sum(method.encode()) % len(OTHERS)]
+    known = COLORS.get(method.lower().replace(" ", ""))
+    return known or OTHERS[sum(method.encode()) % len(OTHERS)]
 
 
 def make_figure(width: float = 7.0, height: float = 3.8) -> tuple[Figure, Axes]:

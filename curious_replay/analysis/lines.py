@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from curious_replay.run_folder import NOT_FINITE
 from curious_replay.untrusted import parse_json, read_bytes
 
 Array = npt.NDArray[Any]
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 FIRST = b'{"frame": '
 """How every line of a record begins."""
 NAME = re.compile(rb'"([^"]*)": ')

@@ -4,7 +4,6 @@ A `Run` is one folder; its tables (lines.py) are read when they are first asked 
 hold no readable run are named.
 """
 
-import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,16 @@ from typing import Any
 import numpy as np
 
 from curious_replay.analysis.lines import Array, Table, read_table
+from curious_replay.run_folder import (
+    CHECKPOINT,
+    CHECKPOINTS,
+    CONFIG,
+    EPISODES,
+    META,
+    METRICS,
+    PROBE,
+    SPEED,
+)
 from curious_replay.untrusted import UnreadableError, check, read_object
 
 COUNT = (int, None)
@@ -25,9 +34,12 @@ USED: dict[str, Any] = {
     "seed": COUNT, "env.schedule": (list, None),
 }  # fmt: skip
 """Settings that analyses rely on, and what kind of value each has."""
+PARENT: dict[str, Any] = {
+    "id": (str, None), "folder": str, "step": int, "frame": int, "checkpoint": str, "checksum": str,
+}  # fmt: skip
+"""What meta.json says of the run that a fork is of; see run/forking.py."""
 MOST = 2**62
 """Counters beyond this are damage."""
-CHECKPOINT = re.compile(r"(\d{6,})-step-(\d+)")
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,16 @@ class Run:
         """Seed of the run; -1 if it is not known."""
         found = self.config.get("seed", self.meta.get("seed", -1))
         return found if isinstance(found, int) else -1
+
+    @property
+    def parent(self) -> Mapping[str, Any] | None:
+        """What it is a fork of: folder, step, frame, checkpoint, and the parent of that run."""
+        return self.meta.get("parent")
+
+    @property
+    def forked_at(self) -> int:
+        """The frame at which it was forked: what was recorded up to it is its parent's; or 0."""
+        return 0 if self.parent is None else int(self.parent["frame"])
 
     @property
     def starts(self) -> list[Mapping[str, Any]]:
@@ -76,22 +98,22 @@ class Run:
     @cached_property
     def metrics(self) -> Table:
         """metrics.jsonl: a line for each interval of training."""
-        return read_table(self.folder / "metrics.jsonl")
+        return read_table(self.folder / METRICS)
 
     @cached_property
     def episodes(self) -> Table:
         """episodes.jsonl: a line for each episode, of training and evaluation."""
-        return read_table(self.folder / "episodes.jsonl")
+        return read_table(self.folder / EPISODES)
 
     @cached_property
     def speed(self) -> Table:
         """speed.jsonl: whatever depends on the clock, a line for each interval of training."""
-        return read_table(self.folder / "speed.jsonl")
+        return read_table(self.folder / SPEED)
 
     @cached_property
     def probes(self) -> Table:
         """probe.jsonl: how well the world model predicts test scenes (see model_error.py)."""
-        return read_table(self.folder / "probe.jsonl")
+        return read_table(self.folder / PROBE)
 
     def played(self, mode: str = "train") -> Table:
         """Episodes of one mode; those without a mode are of training."""
@@ -108,7 +130,7 @@ class Run:
     @property
     def checkpoints(self) -> list[Path]:
         """Finished checkpoints, newest first."""
-        folder = self.folder / "checkpoints"
+        folder = self.folder / CHECKPOINTS
         found = (
             [p for p in folder.iterdir() if CHECKPOINT.fullmatch(p.name) and not p.is_symlink()]
             if folder.is_dir() and not folder.is_symlink()
@@ -144,12 +166,16 @@ class Run:
 
     @cached_property
     def hours(self) -> float:
-        """Hours that it computed, also for what was lost to a kill; 0 if it left no speed."""
+        """Hours that it computed, also for what was lost to a kill; 0 if it left no speed.
+
+        Those of its parent, up to a fork, are not its own.
+        """
         if not self.speed.rows:
             return 0.0
         step, session = self.speed["step"], self.speed["session"]
+        begin = 0 if self.parent is None else int(self.parent["step"])
         same = session[1:] == session[:-1]
-        steps = np.concatenate([step[:1], np.where(same, step[1:] - step[:-1], 0)])
+        steps = np.concatenate([step[:1] - begin, np.where(same, step[1:] - step[:-1], 0)])
         speed = self.speed["steps_per_second"]
         timed = speed > 0  # a run that was stopped before its first step has none
         return float((steps[timed] / speed[timed]).sum() / 3600)
@@ -198,23 +224,36 @@ class Runs:
 def load_run(folder: Path) -> Run:
     """Read the settings of one run; ValueError says what is wrong with the folder."""
     folder = Path(folder)
-    config = read_object(folder / "config.json")
-    meta = read_object(folder / "meta.json") if (folder / "meta.json").exists() else {}
+    config = read_object(folder / CONFIG)
+    meta = read_object(folder / META) if (folder / META).exists() else {}
     run = Run(folder, config, meta)
     check(meta.get("resumes"), ([dict], None), f"{folder / 'meta.json'}, resumes")
+    _check_parent(meta.get("parent"), f"{folder / 'meta.json'}, parent")
     for path, kind in USED.items():
         value = run.setting(path)
         check(value, kind, f"{folder / 'config.json'}, {path}")
         if isinstance(value, int | float) and not -MOST < value < MOST:
             raise UnreadableError(f"{folder / 'config.json'}, {path} cannot be {value}")
-    for path, schedule in (("config.json", run.setting("env.schedule")),
-                           ("meta.json", meta.get("schedule"))):  # fmt: skip
+    for path, schedule in ((CONFIG, run.setting("env.schedule")),
+                           (META, meta.get("schedule"))):  # fmt: skip
         check(schedule, ([list], None), f"{folder / path}, schedule")
         for entry in schedule or ():
             frame, phase = entry if len(entry) == 2 else (None, None)
             if not (isinstance(frame, int) and isinstance(phase, str) and 0 <= frame < MOST):
                 raise UnreadableError(f"{folder / path}, schedule must be frames and their phases")
     return run
+
+
+def _check_parent(parent: Any, name: str) -> None:
+    """Refuse what does not name the parent of a fork; None: it is none."""
+    check(parent, (dict, None), name)
+    if parent is not None:
+        for each, kind in PARENT.items():
+            check(parent.get(each), kind, f"{name}, {each}")
+        for each in ("step", "frame"):
+            if not 0 <= parent[each] < MOST:
+                raise UnreadableError(f"{name}, {each} cannot be {parent[each]}")
+        _check_parent(parent.get("parent"), f"{name}, parent")
 
 
 def load_runs(places: Iterable[Path]) -> Runs:
@@ -243,13 +282,17 @@ def load_runs(places: Iterable[Path]) -> Runs:
 
 
 def find_runs(place: Path) -> list[Path]:
-    """Run folders in or below a folder, by name; runs do not lie inside runs."""
-    if (place / "config.json").exists():
+    """Run folders in or below a folder, by name; runs do not lie inside runs.
+
+    What begins with a dot is none: it is left of a fork that was killed while it was made.
+    """
+    if (place / CONFIG).exists():
         return [place]
     if not place.is_dir():
         return []
     inside = (path for path in place.iterdir() if path.is_dir() and not path.is_symlink())
-    return [run for path in sorted(inside) for run in find_runs(path)]
+    shown = sorted(path for path in inside if not path.name.startswith("."))
+    return [run for path in shown for run in find_runs(path)]
 
 
 def group(

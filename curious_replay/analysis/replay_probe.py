@@ -10,9 +10,7 @@ batches since the last line) that were stored since the phase last changed. Two 
 same for the time between them (`share_of_visits`).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -112,22 +110,6 @@ def uniform_visits(
     expected = so_far[-1] - so_far[np.clip(np.asarray(time, np.int64), 0, now)]
     mass = expected.sum()
     return np.asarray(expected * (total / mass) if mass > 0 else expected)
-
-
-def split(
-    priorities: npt.ArrayLike, visits: npt.ArrayLike, rule: Mapping[str, Any]
-) -> tuple[Array, Array]:
-    """Take a priority apart: the count term c·β^v, and the rest, which is surprise (|L| + ε)^α.
-
-    Priorities and visits are [N], and so are both terms. `rule` is that of a saved buffer. In the
-    paper's reading the last update saw one visit less than there are now. A step that was never
-    trained on has p_max, which is all count. Rules without a count term are all surprise.
-    """
-    p, v = np.asarray(priorities, np.float64), np.asarray(visits, np.float64)
-    c, beta = float(rule.get("c", 0.0)), float(rule.get("beta", 0.0))
-    seen = v if rule.get("dialect") == "dv3" else np.maximum(v - 1, 0)
-    count = np.where(v > 0, np.minimum(c * beta**seen, p), p)
-    return count, p - count
 
 
 def _means(which: Array, position: Array, chance: npt.ArrayLike, visits: npt.ArrayLike) -> Profile:

@@ -168,6 +168,28 @@ def steps_to_solve(
     return float("nan")
 
 
+def just_before(steps: npt.ArrayLike, returns: npt.ArrayLike, end: int, count: int = 20) -> float:
+    """Return the mean return of the last `count` episodes that ended up to step `end`, or NaN."""
+    value = np.asarray(returns, np.float64)[np.asarray(steps) <= end][-count:]
+    return float(value.mean()) if len(value) else float("nan")
+
+
+def just_after(
+    steps: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    returns: npt.ArrayLike,
+    begin: int,
+    count: int = 20,
+) -> float:
+    """Return the mean return of the first `count` episodes begun at step `begin` or later, or NaN.
+
+    `steps` [episodes] are those at which episodes ended, `lengths` [episodes] their own steps.
+    """
+    begun = np.asarray(steps) - np.asarray(lengths)
+    value = np.asarray(returns, np.float64)[begun >= begin][:count]
+    return float(value.mean()) if len(value) else float("nan")
+
+
 def returns_of(run: Run, mode: str = "train") -> tuple[Array, Array]:
     """Frames at the end of a run's episodes, and their returns, [N] each."""
     played = run.played(mode)

@@ -1,7 +1,7 @@
 """What a run's replay held at earlier moments: its snapshots.
 
 `curious train` leaves `snapshots/<step>.npz` behind (--record.snapshot-every); they stay when
-checkpoints go. What is in them is said in run/snapshots.py, which writes them.
+checkpoints go. What is in them is said in run/record/snapshots.py, which writes them.
 """
 
 import re
@@ -15,9 +15,12 @@ import numpy as np
 
 from curious_replay.analysis.lines import Array
 from curious_replay.analysis.load import MOST, Run
+from curious_replay.run_folder import SNAPSHOTS
 from curious_replay.untrusted import UnreadableError, read_arrays
 
 NUMBERS = ("step", "frame", "num_envs", "drawable", "fraction")
+NO_TERMS = {"terms": np.zeros((0, 0)), "term_names": np.zeros(0, np.str_)}
+"""As in snapshots from before rules named their terms."""
 ARRAYS = ("ids", "visits", "priorities", "totals", "phase", "phases")
 
 
@@ -41,6 +44,8 @@ class Snapshot:
     phase: Array = field(default_factory=lambda: np.zeros(0, np.int32))
     phases: Array = field(default_factory=lambda: np.zeros(0, np.str_))
     logs: Mapping[str, Array] = field(default_factory=dict)
+    terms: Mapping[str, Array] = field(default_factory=dict)
+    """What the priorities are the sum of, [N] each, as rules name it; none in older snapshots."""
 
     @cached_property
     def chance(self) -> Array:
@@ -48,9 +53,19 @@ class Snapshot:
 
         In a mixture, that of both rules by their parts of a batch.
         """
+        return self._chance(self.priorities)
+
+    @cached_property
+    def chance_by_count(self) -> Array:
+        """Which part of `chance` is the count term's, [N]."""
+        none = np.zeros(len(self.ids))
+        counts = [self.terms.get(name, none) for name in ("count", "second/count")]
+        return self._chance(np.where(self.priorities > 0, counts[: len(self.priorities)], 0.0))
+
+    def _chance(self, priorities: Array) -> Array:
         parts = (1 - self.fraction, self.fraction)
         sums = np.maximum(self.totals, 1e-300)
-        each = self.priorities * self.drawable / sums[:, None]
+        each = priorities * self.drawable / sums[:, None]
         return np.asarray(sum(part * row for part, row in zip(parts, each, strict=False)))
 
     @property
@@ -67,7 +82,7 @@ class Snapshot:
 
 def paths(run: Run) -> list[Path]:
     """Files of a run's snapshots, oldest first."""
-    folder = run.folder / "snapshots"
+    folder = run.folder / SNAPSHOTS
     found = () if folder.is_symlink() else folder.glob("*.npz")
     return sorted((p for p in found if re.fullmatch(r"\d{9,}", p.stem)), key=lambda p: int(p.stem))
 
@@ -91,7 +106,7 @@ def first_from(run: Run, step: float) -> Snapshot | None:
 def read(path: Path) -> Snapshot | None:
     """One snapshot; None if the file is damaged."""
     try:
-        arrays = read_arrays(path)
+        arrays = {**NO_TERMS, **read_arrays(path)}
         _check(arrays, path)
     except UnreadableError:
         return None
@@ -100,6 +115,7 @@ def read(path: Path) -> Snapshot | None:
     return Snapshot(
         **values,
         logs={name: array for name, array in arrays.items() if name.startswith("log_")},
+        terms=dict(zip(arrays["term_names"].tolist(), arrays["terms"], strict=True)),
     )
 
 
@@ -120,6 +136,7 @@ def _check(arrays: Mapping[str, Array], path: Path) -> None:
     for name, (kinds, shape) in wanted.items():
         if arrays[name].dtype.kind not in kinds or arrays[name].shape != shape:
             raise UnreadableError(f"{path}: {name} must be of shape {list(shape)}")
+    _check_terms(arrays["terms"], arrays["term_names"], count, path)
     for name, array in arrays.items():
         if name.startswith("log_") and array.shape[:1] != (count,):
             raise UnreadableError(f"{path}: {name} must have a row for each of {count} steps")
@@ -129,3 +146,13 @@ def _check(arrays: Mapping[str, Array], path: Path) -> None:
     counted = all(0 <= arrays[name] < MOST for name in NUMBERS)
     if min(least) < 0 or not (known and finite and counted and arrays["num_envs"] >= 1):
         raise UnreadableError(f"{path} has numbers that no snapshot can have")
+
+
+def _check_terms(terms: Array, names: Array, count: int, path: Path) -> None:
+    """Refuse terms that are not numbers [K, N], one row for each of `names` [K]."""
+    many = len(names) if names.ndim == 1 and names.dtype.kind == "U" else -1
+    fit = terms.dtype.kind == "f" and terms.shape in ((many, count), (0, 0))
+    if not fit or len(terms) != many or not np.isfinite(terms).all():
+        raise UnreadableError(
+            f"{path}: terms must be numbers for each of {count} steps, with names"
+        )

@@ -2,6 +2,8 @@
 
 Positions, contacts, inventories and the like are stored with each step under `log_*`. They are
 read from the checkpoint without its pictures. Steps that the buffer has dropped are not there.
+Checkpoints from before steps were stored with their frame can be read if a step is a frame; other
+runs of that time are reported on by their intervals and snapshots.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from curious_replay.untrusted import UnreadableError, check, folder_itself, read
 class Stored:
     """Stored steps, environment by environment, oldest first.
 
-    frame    int64 [N]   total number of frames when the step was seen
+    frame    int64 [N]   frame of the schedule at which the step was seen, over all environments
     age      int64 [N]   steps of the same environment that were stored after it
     """
 
@@ -43,7 +45,7 @@ class Stored:
     @property
     def chance(self) -> Array:
         """How likely each step is drawn, relative to uniform, by all rules of a mixture, [N]."""
-        fraction = float(self.buffer.rule.get("fraction", 0.0))
+        fraction = self.buffer.fraction
         first = (1 - fraction) * relative(self.priorities)
         if self.buffer.second_priorities is None:
             return first
@@ -68,42 +70,43 @@ def newest(run: Run) -> Stored | None:
     """The newest checkpoint of a run whose replay can be read; None if there is none."""
     for path in run.checkpoints:
         try:
-            return read(path, int(run.setting("env.action_repeat") or 1))
+            return read(path, step_is_frame=int(run.setting("env.action_repeat") or 1) == 1)
         except UnreadableError:
             continue
     return None
 
 
-def read(checkpoint: Path, frames_per_step: int = 1) -> Stored:
-    """Read the bookkeeping of a checkpoint's replay."""
+def read(checkpoint: Path, *, step_is_frame: bool = False) -> Stored:
+    """Read the bookkeeping of a checkpoint's replay.
+
+    Where a step is a frame, frames that were not stored can be counted.
+    """
     buffer = SavedBuffer(folder_itself(checkpoint / "replay"))
     path = checkpoint / "state.json"
     counters: Any = read_object(path).get("counters")
     check(counters, dict, f"{path}, counters")
-    for name in ("frame", "step"):
-        check(counters.get(name), int, f"{path}, counters, {name}")
-        if not 0 <= counters[name] < MOST:
-            raise UnreadableError(f"{path}: {name} cannot be {counters[name]}")
-    first = buffer.field("is_first") if len(buffer) else np.zeros(0, bool)
-    frame = frames_of(buffer.env, buffer.time, first, frames_per_step, int(counters["frame"]))
+    check(counters.get("step"), int, f"{path}, counters, step")
+    if not 0 <= counters["step"] < MOST:
+        raise UnreadableError(f"{path}: step cannot be {counters['step']}")
     heads = np.zeros(int(buffer.settings["num_envs"]), np.int64)
     np.maximum.at(heads, buffer.env, buffer.time)
-    return Stored(checkpoint, buffer, frame, heads[buffer.env] - buffer.time, int(counters["step"]))
+    age = heads[buffer.env] - buffer.time
+    return Stored(
+        checkpoint, buffer, _frames(buffer, checkpoint, step_is_frame), age, int(counters["step"])
+    )
 
 
-def frames_of(env: Array, time: Array, is_first: Array, frames_per_step: int, now: int) -> Array:
-    """The frame at which each stored step was seen, int64 [N].
-
-    Every step but the first of an episode took `frames_per_step` frames, in all environments at
-    once. Where an environment's steps are all there they are counted from 0; else backwards from
-    `now`, the frame of the checkpoint, at which the step after the last stored one was seen.
-    """
-    envs = np.unique(env)
-    per_step = frames_per_step * max(len(envs), 1)
-    frame = np.zeros(len(env), np.int64)
-    for each in envs:
-        mine = env == each
-        count = np.cumsum(~is_first[mine].astype(bool)) * per_step
-        complete = time[mine][0] == 0
-        frame[mine] = count if complete else count - count[-1] + now - per_step
-    return frame
+def _frames(buffer: SavedBuffer, checkpoint: Path, step_is_frame: bool) -> Array:
+    """The frame that was stored with each step, int64 [N]."""
+    if not len(buffer):
+        return np.zeros(0, np.int64)
+    if "log_frame" not in buffer.fields:
+        num_envs, begun = int(buffer.settings["num_envs"]), np.flatnonzero(buffer.time == 0)
+        if step_is_frame and len(begun) == num_envs:  # all steps are there
+            moved = np.cumsum(~buffer.field("is_first").astype(bool))
+            return np.asarray((moved - moved[begun][buffer.env]) * num_envs)
+        raise UnreadableError(f"{checkpoint} is of an earlier version: its steps have no log_frame")
+    frame = buffer.field("log_frame")
+    if frame.dtype.kind not in "iu" or frame.ndim != 1 or frame.min() < 0 or frame.max() >= MOST:
+        raise UnreadableError(f"{checkpoint}: log_frame must be a whole number of each step")
+    return frame.astype(np.int64)

@@ -6,7 +6,9 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from curious_replay.errors import UsageError
 from curious_replay.experiments.experiment import Experiment
+from curious_replay.experiments.miniatures import MINIATURES, QUICK
 
 MODULES = (
     "object_interaction",
@@ -30,13 +32,25 @@ MODULES = (
     "background_swap",
     "toy_mirror",
 )
-"""In the order in which they are listed."""
+"""Those of the paper, in the order in which they are listed."""
+GROUP = "miniatures"
+"""Stands for all of them."""
 
 
 def experiments() -> dict[str, Experiment]:
     """All that come with the package, by name."""
     modules = [importlib.import_module(f"{__package__}.{module}") for module in MODULES]
-    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
+    found = [*(module.EXPERIMENT for module in modules), *MINIATURES]
+    return {experiment.name: experiment for experiment in found}
+
+
+def several(name: str, quick: bool = False) -> tuple[Experiment, ...]:
+    """The experiments that a name stands for: all miniatures, the quick ones among them, or one."""
+    if name == GROUP:
+        return QUICK if quick else MINIATURES
+    if quick:
+        raise UsageError(f"--quick is for {GROUP}, got {name!r}")
+    return (find(name),)
 
 
 def find(name: str) -> Experiment:
@@ -46,14 +60,14 @@ def find(name: str) -> Experiment:
     known = experiments()
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    near = difflib.get_close_matches(name, [*known, GROUP], n=3, cutoff=0.4)
     advice = f"did you mean {', '.join(near)}?" if near else "`curious experiments` lists all"
-    raise ValueError(f"unknown experiment {name!r}; {advice}")
+    raise UsageError(f"unknown experiment {name!r}; {advice}")
 
 
 def _own(path: Path) -> Experiment:
     if not path.is_file():
-        raise ValueError(f"there is no file {path}")
+        raise UsageError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -62,5 +76,5 @@ def _own(path: Path) -> Experiment:
     spec.loader.exec_module(module)
     found = getattr(module, "EXPERIMENT", None)
     if not isinstance(found, Experiment):
-        raise ValueError(f"{path} must define EXPERIMENT, a curious_replay Experiment")
+        raise UsageError(f"{path} must define EXPERIMENT, a curious_replay Experiment")
     return found

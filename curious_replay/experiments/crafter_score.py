@@ -6,7 +6,7 @@ from curious_replay.analysis import crafter
 from curious_replay.analysis.load import Run
 from curious_replay.experiments.experiment import Key, Measure, Reported, each
 from curious_replay.experiments.rows import reported
-from curious_replay.experiments.standard import Settings, Times
+from curious_replay.run.settings.presets import Settings, Times
 
 TASK, UNSUPERVISED = "crafter", "crafter-noreward"
 EIGHT_TIMES: Settings = {"train.ratio": Times(8)}

@@ -1,31 +1,23 @@
-"""What an experiment is: tasks and methods, seeds, what is measured, and what the paper claims.
+"""What an experiment is: tasks and methods, seeds, what is measured, and what is claimed."""
 
-An experiment is a grid of runs. Runs are named by what they are (environment, agent, replay,
-changed settings, seed) and not by the experiment, so that experiments share them: the baseline of
-five tables is trained once.
-"""
-
-import hashlib
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import date
 from typing import Literal, NamedTuple
 
 from curious_replay.analysis.load import Run
-from curious_replay.experiments.standard import Settings, changed, standard
-from curious_replay.run.config import SCALES, Choice, Config, differences
-from curious_replay.run.env_config import family
-from curious_replay.run.settings import option
+from curious_replay.analysis.paired import Side, least_p
+from curious_replay.errors import UsageError
+from curious_replay.experiments.ladder import Rung
+from curious_replay.run.settings.config import SCALES
+from curious_replay.run.settings.presets import Settings
 
 Key = tuple[str, str]
 """A task and the name of a method."""
 
 OVERALL, MEDIAN = "mean over tasks", "median over tasks"
 """Stand for the task of a number that the paper gives for all tasks together."""
-LONGEST = 200
-"""Characters of a run's name; file systems allow 255, and .log or the like is added to it."""
 
 
 class Reported(NamedTuple):
@@ -67,27 +59,82 @@ class Measure:
     lower_is_better: bool = False
     never: bool = False
     """Whether NaN means that a run never got there, which is worse than all that did."""
+    ratio: bool | None = None
+    """Whether pairs of runs are compared by their ratio, not their difference; None: if it is a
+    time, which is when less is better and a run may never get there."""
     paper: Mapping[Key, Reported] = field(default_factory=dict)
     """The paper's numbers in the same unit, at its own scale."""
+
+    @property
+    def by_ratio(self) -> bool:
+        """Whether pairs are compared by their ratio."""
+        return self.lower_is_better and self.never if self.ratio is None else self.ratio
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says of the first measure: which methods do better, or no worse, than others.
+    """What is said of a measure: which methods do better than others, no worse, or alike.
 
-    "similar" means no worse by more than `margin`, a part of the other's mean.
+    "no worse" means not worse by `margin` or more, "similar" neither worse nor better by that.
     """
 
     text: str
     pairs: Sequence[tuple[str, str]]
     """(the one that does better, the other), by name."""
-    kind: Literal["better", "similar"] = "better"
-    margin: float = 0.1
+    kind: Literal["better", "no worse", "similar"] = "better"
+    margin: float | None = None
+    """Of groups of runs a part of the other's mean; of pairs a part (0.1: up to 1.1 times as much)
+    where they are compared by ratio, or else in the unit of the measure."""
+    measure: str = ""
+    """Name of the measure; by default the first."""
+
+    def __post_init__(self) -> None:
+        if self.kind == "better" and self.margin is not None:
+            raise UsageError(f"the claim {self.text!r} is of kind better, which has no margin")
+        if self.kind != "better" and not (self.margin or 0) > 0:
+            raise UsageError(
+                f"the claim {self.text!r} is of kind {self.kind}: it must state a margin above 0, "
+                f"got {self.margin}"
+            )
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """How all runs of a seed begin: as one run, from which each method branches off."""
+
+    replay: str = "uniform"
+    until: int | Mapping[str, int] | Literal["change"] = "change"
+    """The step at which they part, or such a step for each scale; "change": when the world first
+    changes, by the schedule in the settings."""
+    settings: Settings = field(default_factory=dict)
+    """What only the trunk changes."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What was fixed before anybody had seen the runs that decide.
+
+    Settings were chosen on the seeds `tuned`; the verdict is that of the experiment's number of
+    seeds from `first_seed` on, when all of them are complete.
+    """
+
+    on: str
+    """The day: 2026-01-31."""
+    scale: str = "mini"
+    first_seed: int = 100
+    tuned: tuple[int, ...] = (0, 1, 2)
+    significant: float = 0.05
+    """Corrected p below which a claim holds."""
+
+    def __post_init__(self) -> None:
+        date.fromisoformat(self.on)
+        if not 0 < self.significant < 1:
+            raise UsageError(f"significant must be between 0 and 1, got {self.significant}")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper."""
+    """A table or figure of the paper, or an experiment of one's own."""
 
     name: str
     where: str
@@ -108,19 +155,84 @@ class Experiment:
     """How many of the tasks are run at debug scale, which tries the machinery only."""
     debug_methods: tuple[str, ...] = ()
     """Which of the methods are run at debug scale; by default all."""
+    trunk: Trunk | None = None
+    """How all methods begin; None: each runs from its first step on its own."""
+    test: Literal["groups", "pairs"] | None = None
+    """Whether the runs of methods are compared as groups, as in the paper, or seed by seed; None:
+    seed by seed if they have a trunk."""
+    also: tuple[Claim, ...] = ()
+    """Further claims."""
+    registered: Registration | None = None
+    ladder: tuple[Rung, ...] = ()
+    """What must hold before methods are compared, measured on the trunks or, where there are none,
+    on the runs of the baseline, the second of the claim's first pair."""
+    scales: tuple[str, ...] = SCALES
+    """Those it can be run at."""
 
     def __post_init__(self) -> None:
+        self._check_names()
+        if self.trunk is not None and self.test == "groups":
+            raise UsageError(f"{self.name}: branches of a trunk are pairs, not groups")
+        self._check_registration()
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """All claims, the main one first."""
+        return (self.claim, *self.also)
+
+    @property
+    def paired(self) -> bool:
+        """Whether methods are compared seed by seed."""
+        return self.trunk is not None or self.test == "pairs"
+
+    def measure_of(self, claim: Claim) -> Measure:
+        """What a claim is about."""
+        wanted = claim.measure or self.measures[0].name
+        return next(measure for measure in self.measures if measure.name == wanted)
+
+    def registered_at(self, scale: str) -> Registration | None:
+        """What was registered, if it was for this scale."""
+        found = self.registered
+        return found if found is not None and found.scale == scale else None
+
+    @property
+    def judged(self) -> range:
+        """Seeds that are run unless others are asked for; the verdict is theirs if registered."""
+        first = 0 if self.registered is None else self.registered.first_seed
+        return range(first, first + self.seeds)
+
+    def _check_registration(self) -> None:
+        if self.registered is None:
+            return
+        seen = [seed for seed in self.registered.tuned if seed in self.judged]
+        if seen:
+            raise UsageError(f"{self.name}: settings were chosen on the seeds {seen}, which judge")
+        side: Side = "both" if any(claim.kind == "better" for claim in self.claims) else "greater"
+        least = least_p(self.seeds, side) if self.paired else 0.0
+        if least >= self.registered.significant:
+            raise UsageError(
+                f"{self.name}: {self.seeds} pairs can at best have p = {least:.2g}, and p < "
+                f"{self.registered.significant} is asked for: more seeds are needed"
+            )
+
+    def _check_names(self) -> None:
         names = [method.name for method in self.methods]
         if len({*names}) < len(names):
-            raise ValueError(f"{self.name}: two methods have the same name among {names}")
+            raise UsageError(f"{self.name}: two methods have the same name among {names}")
         if not self.measures:
-            raise ValueError(f"{self.name}: an experiment needs a measure")
+            raise UsageError(f"{self.name}: an experiment needs a measure")
+        measured = [measure.name for measure in self.measures]
         numbers = [key for measure in self.measures for key in measure.paper]
         for what, known, found in (
             (
                 "the claim speaks of the method",
                 names,
-                [x for pair in self.claim.pairs for x in pair],
+                [x for claim in self.claims for pair in claim.pairs for x in pair],
+            ),
+            (
+                "the claim is about the measure",
+                measured,
+                [claim.measure for claim in self.claims if claim.measure],
             ),
             ("at debug scale is to be run the method", names, self.debug_methods),
             ("the paper's numbers name the method", names, [name for _, name in numbers]),
@@ -133,7 +245,7 @@ class Experiment:
         ):
             for each in found:
                 if each not in known:
-                    raise ValueError(f"{self.name}: {what} {each!r}; there are {[*known]}")
+                    raise UsageError(f"{self.name}: {what} {each!r}; there are {[*known]}")
 
     def cells(self, scale: str) -> list[tuple[str, Method]]:
         """All pairs of task and method that are run at a scale."""
@@ -148,92 +260,6 @@ class Experiment:
             for method in methods
             if not method.tasks or task in method.tasks
         ]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run of an experiment."""
-
-    task: str
-    method: Method
-    config: Config
-
-    @property
-    def name(self) -> str:
-        """Name of its folder: what it is, not what it is for; equal settings have equal names.
-
-        The number of threads is left out: it may differ from machine to machine. Of a name that is
-        too long for a folder, a hash stands for the end of the settings.
-        """
-        choice, seed = self.config.choice, self.config.seed
-        changes = differences(standard(choice, seed), self.config)
-        parts = [choice.env, choice.agent, choice.replay]
-        parts += [
-            f"{path.removeprefix('--')}={value}"
-            for path, (_, value) in sorted(changes.items())
-            if path != option("train.threads")
-        ]
-        parts.append(f"seed={seed}")
-        name = "-".join(re.sub(r"[^A-Za-z0-9.=_+]+", "-", part) for part in parts)
-        if len(name) <= LONGEST:
-            return name
-        end = f"-{hashlib.sha256(name.encode()).hexdigest()[:10]}-seed={seed}"
-        return name[: LONGEST - len(end)] + end
-
-    def folder(self, runs: Path) -> Path:
-        """Its folder below that of all runs."""
-        return runs / self.config.choice.scale / self.name
-
-    @property
-    def updates(self) -> int:
-        """How often its agent learns."""
-        train, (ratio, batch) = self.config.train, self.config.updates_per_step
-        return train.pretrain + int(max(train.steps - train.prefill, 0) * ratio / batch)
-
-
-def jobs(
-    experiment: Experiment,
-    scale: str,
-    seeds: int | None = None,
-    threads: int = 1,
-    first_seed: int = 0,
-    backgrounds: Settings | None = None,
-) -> list[Job]:
-    """All runs, those of a seed together; `seeds` of each task and method, or as in the paper.
-
-    `backgrounds` are settings of tasks in front of pictures only.
-    """
-    if scale not in SCALES:
-        raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}")
-    count = (1 if scale == "debug" else experiment.seeds) if seeds is None else seeds
-    if count < 1:
-        raise ValueError(f"--seeds must be at least 1, got {count}")
-    if first_seed < 0:
-        raise ValueError(f"--first-seed must be at least 0, got {first_seed}")
-    cells = experiment.cells(scale)
-    if backgrounds and not any(family(task) == "background" for task, _ in cells):
-        raise ValueError(f"--images and --clips: no task of {experiment.name} has backgrounds")
-    return [
-        Job(task, method, _config(experiment, task, method, scale, seed, threads, backgrounds))
-        for seed in range(first_seed, first_seed + count)
-        for task, method in cells
-    ]
-
-
-def _config(
-    experiment: Experiment,
-    task: str,
-    method: Method,
-    scale: str,
-    seed: int,
-    threads: int,
-    backgrounds: Settings | None,
-) -> Config:
-    choice = Choice(env=task, agent=method.agent, replay=method.replay, scale=scale)
-    settings = {**experiment.settings.get(scale, {}), **method.settings, "train.threads": threads}
-    if backgrounds and family(task) == "background":
-        settings |= backgrounds
-    return changed(standard(choice, seed), settings)
 
 
 def each(value: Callable[[Run], float]) -> Callable[[Sequence[Run]], list[float]]:

@@ -6,8 +6,10 @@ python -m curious_replay.experiments.listing prints what stands in docs/experime
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from curious_replay.experiments import design
 from curious_replay.experiments.catalogue import experiments
-from curious_replay.experiments.experiment import OVERALL, Experiment, Job, Measure, jobs
+from curious_replay.experiments.experiment import OVERALL, Experiment, Measure
+from curious_replay.experiments.jobs import jobs, with_trunks
 
 WIDEST = 6
 """Columns of numbers in one table."""
@@ -29,15 +31,17 @@ class Cost(NamedTuple):
         return str(self.updates)
 
     def __str__(self) -> str:
-        return f"{self.runs} runs, {self.short_updates} updates"
+        return f"{self.runs} runs, {self.short_updates} updates" if self.runs else "–"
 
 
 def cost(wanted: Iterable[Experiment], scale: str, seeds: int | None = None) -> Cost:
-    """What experiments cost together; a run that several of them share counts once."""
-    found: dict[str, Job] = {
-        job.name: job for experiment in wanted for job in jobs(experiment, scale, seeds)
-    }
-    return Cost(len(found), sum(job.updates for job in found.values()))
+    """What experiments cost together, those that there are at this scale.
+
+    Trunks are runs too. A run that several of them share counts once.
+    """
+    here = [experiment for experiment in wanted if scale in experiment.scales]
+    found = with_trunks(job for experiment in here for job in jobs(experiment, scale, seeds))
+    return Cost(len(found), sum(job.updates for job in found))
 
 
 def markdown() -> str:
@@ -54,15 +58,14 @@ def markdown() -> str:
 
 
 def _section(experiment: Experiment) -> str:
-    claim = experiment.claim
     tasks = ", ".join(f"`{task}`" for task in experiment.tasks)
     if len(experiment.tasks) > WIDEST:
         tasks = f"{len(experiment.tasks)} tasks"
     parts = [
         f"## {experiment.name}",
         f"{experiment.title} ({experiment.where}).",
-        f"Claim: {claim.text}."
-        + (f" (No worse by {claim.margin:.0%}.)" if claim.kind == "similar" else ""),
+        *(f"Claim: {claim}" for claim in design.claims(experiment)),
+        *design.how(experiment),
         f"Measured: {'; '.join(measure.name for measure in experiment.measures)}.",
         f"{experiment.seeds} runs of each method on {tasks}.",
         *([f"Not as in the paper: {experiment.differs}."] if experiment.differs else []),

@@ -1,17 +1,24 @@
 """From the run folders of an experiment to its page, its results.json and its figures."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from curious_replay.analysis import stats
+from curious_replay.analysis import forks, stats
 from curious_replay.analysis.load import Run, Runs, load_runs
-from curious_replay.experiments.experiment import Experiment, Job, Key
-from curious_replay.experiments.results import Results, results
+from curious_replay.experiments import design
+from curious_replay.experiments.experiment import Experiment, Key
+from curious_replay.experiments.jobs import Job
+from curious_replay.experiments.ladder import Footing, climb
+from curious_replay.experiments.measured import results
+from curious_replay.experiments.results import Results
 from curious_replay.report import headline, measures
 from curious_replay.report.page import report
 from curious_replay.report.parts import Figure, Section
-from curious_replay.run.files import write_json
+from curious_replay.run.record.files import write_json
+
+GROUPED = "Tests further down on this page take the runs for groups, and say less than pairs do."
 
 
 def write(
@@ -31,17 +38,26 @@ def write(
     for run in complete:
         job = folders[run.folder]
         cells[job.task, job.method.name].append(run)
-    made = {"command": command, **_origin(complete), "wanted": len(wanted), "runs": len(complete)}
-    result = results(experiment, scale, cells, made)
+    trunks = _trunks([folders[run.folder] for run in complete], complete, runs)
+    origin = _origin([*complete, *trunks])
+    made = {"command": command, **origin, "wanted": len(wanted), "runs": len(complete)}
+    footing = Footing(wanted[0].config, trunks or _baseline(experiment, cells))
+    result = results(experiment, scale, cells, made, climb(experiment.ladder, footing))
     section = Section(
         f"{experiment.where}: {experiment.title}",
         "experiment",
-        verdicts=[result.verdict, *_missing(len(wanted), len(complete)), *_differs(experiment)],
+        verdicts=[
+            *(claim.verdict for claim in result.claims),
+            *_missing(len(wanted), len(complete)),
+            *design.how(experiment),
+            *([GROUPED] if experiment.paired else []),
+            *_differs(experiment),
+        ],
         tables=result.tables(),
         figures=bars(experiment, result),
     )
     page = report(
-        Runs(complete, found.broken),
+        Runs([*complete, *trunks], found.broken),
         baseline=experiment.claim.pairs[0][1],
         named={folder: job.method.name for folder, job in folders.items()},
         first=[section],
@@ -64,10 +80,44 @@ def bars(experiment: Experiment, result: Results) -> list[Figure]:
         result.measures[0].lower_is_better,
         never=experiment.measures[0].never,
     )
-    # The comparisons of the verdict, with its p-values.
-    pairs = [pair for pair in experiment.claim.pairs if {*pair} <= measure.values.keys()]
-    tests = stats.compare(measure.values, pairs, measure.worst)
+    tests = _tests(experiment, result, measure)
     return [headline.bars(f"{experiment.name}-bars", measure, tests)]
+
+
+def _tests(
+    experiment: Experiment, result: Results, measure: measures.Measure
+) -> list[stats.Comparison]:
+    """The comparisons behind the verdicts on the first measure, with their p-values."""
+    if experiment.paired:
+        return [
+            stats.Comparison(one.first, one.second, math.nan, math.nan, _known(one.p),
+                             _known(one.corrected))
+            for claim, found in zip(experiment.claims, result.claims, strict=True)
+            if claim.kind == "better" and found.measure == measure.name
+            for one in found.compared
+        ]  # fmt: skip
+    claim = experiment.claim
+    if experiment.registered_at(result.scale) or experiment.measure_of(claim).name != measure.name:
+        return []  # the verdict is of some of these runs only, or of other numbers
+    pairs = [pair for pair in claim.pairs if {*pair} <= measure.values.keys()]
+    return stats.compare(measure.values, pairs, measure.worst)
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _trunks(jobs: Sequence[Job], branches: Sequence[Run], runs: Path) -> list[Run]:
+    """The trunks that these runs began as, where they have not been deleted."""
+    places = {job.trunk.folder(runs) for job in jobs if job.trunk is not None}
+    found = load_runs(sorted(place for place in places if place.exists())).runs
+    return [run for run in forks.only_trunks([*branches, *found]) if run in found]
+
+
+def _baseline(experiment: Experiment, cells: Mapping[Key, Sequence[Run]]) -> list[Run]:
+    """The runs of what the claim compares with."""
+    name = experiment.claim.pairs[0][1]
+    return [run for (_, method), runs in cells.items() if method == name for run in runs]
 
 
 def _missing(wanted: int, complete: int) -> list[str]:

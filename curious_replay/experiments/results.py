@@ -3,30 +3,30 @@
 `results.json` holds all of it, so that tables can be made again without the runs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from curious_replay.analysis import stats
-from curious_replay.analysis.load import Run
-from curious_replay.experiments.experiment import (
-    MEDIAN,
-    OVERALL,
-    Experiment,
-    Key,
-    Measure,
-    jobs,
-)
-from curious_replay.experiments.verdict import judge
+from curious_replay.experiments.ladder import RungResult
+from curious_replay.experiments.verdict import Compared
 from curious_replay.report.tables import Cell, Table
 from curious_replay.untrusted import check
 
-CellRuns = Mapping[Key, Sequence[Run]]
-"""Complete runs by task and method."""
-SEVERAL = 5
-"""Tasks from which on their median says something."""
+PAIRED = (
+    "All comparisons, seed by seed. Better, ties: pairs in which the first did better, or neither. "
+    "Effect: the typical ratio of times, first by second, or else difference, first minus second "
+    "(Hodges and Lehmann), with its exact 95 % interval; a dash is beyond all numbers, as from one "
+    "that never got there, or too few pairs. p: Wilcoxon's signed-rank test, exact (of similarity: "
+    "two one-sided tests), and corrected for all rows (Benjamini and Hochberg). Claim: whether "
+    "that speaks for it."
+)
+LADDER = (
+    "What must hold before methods are compared: the agent learns its world, its model has settled "
+    "before the change, and the measure tells who knows the world from chance. A dash: never."
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,19 @@ class MeasureResult:
 
 
 @dataclass(frozen=True)
+class ClaimResult:
+    """How one claim fared."""
+
+    text: str
+    measure: str
+    word: str
+    """"held", "held in part", "not shown", "contradicted" or "not tested"."""
+    verdict: str
+    compared: list[Compared] = field(default_factory=list)
+    """Where runs are compared seed by seed."""
+
+
+@dataclass(frozen=True)
 class Results:
     """What came out of an experiment."""
 
@@ -64,11 +77,15 @@ class Results:
     title: str
     scale: str
     word: str
-    """"held", "held in part", "not shown", "contradicted" or "not tested"."""
+    """That of the first claim."""
     verdict: str
+    """That of the first claim."""
     measures: list[MeasureResult]
+    claims: list[ClaimResult] = field(default_factory=list)
     made: list[Mapping[str, Any]] = field(default_factory=list)
     """How, for each sweep that runs come from: command, commits of the runs, hours they took."""
+    ladder: list[RungResult] = field(default_factory=list)
+    """What must hold before methods are compared."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -77,16 +94,52 @@ class Results:
     @classmethod
     def from_json(cls, values: Any, name: str = "results") -> "Results":
         """Read back what `to_json` gave; `name` says in errors where it is from."""
+        if isinstance(values, dict):
+            values = {"claims": [], "ladder": [], **values}  # which older files do not have
         check(values, _WANTED, name)
         measures = [
             MeasureResult(m["name"], m["lower_is_better"], [Row(**row) for row in m["rows"]])
             for m in values["measures"]
         ]
-        return cls(**{**values, "measures": measures})
+        claims = [
+            ClaimResult(**{**claim, "compared": [Compared(**one) for one in claim["compared"]]})
+            for claim in values["claims"]
+        ]
+        ladder = [RungResult(**rung) for rung in values["ladder"]]
+        return cls(**{**values, "measures": measures, "claims": claims, "ladder": ladder})
 
     def tables(self) -> list[Table]:
-        """A table for each measure, ours beside the paper's."""
-        return [self._table(measure) for measure in self.measures]
+        """The ladder, all comparisons of pairs, and each measure beside the paper's."""
+        measured = (self._table(measure) for measure in self.measures)
+        return [*self._rungs(), *self._comparisons(), *measured]
+
+    def _rungs(self) -> list[Table]:
+        rows: list[list[Cell]] = [
+            [
+                rung.name, rung.bound, len(rung.values), np.nan if rung.median is None else
+                rung.median, "yes" if rung.held else "no",
+            ]
+            for rung in self.ladder
+        ]  # fmt: skip
+        columns = ("rung", "must be", "seeds", "median", "held")
+        return [Table(f"{self.experiment}-ladder", LADDER, columns, rows)] if rows else []
+
+    def _comparisons(self) -> list[Table]:
+        rows: list[list[Cell]] = [
+            [
+                claim.measure, one.task, one.first, one.second, one.pairs, one.better, one.ties,
+                *(np.nan if each is None else each for each in
+                  (one.effect, one.low, one.high, one.p, one.corrected)),
+                one.outcome,
+            ]
+            for claim in self.claims
+            for one in claim.compared
+        ]  # fmt: skip
+        columns = (
+            "measure", "task", "first", "against", "pairs", "better", "ties", "effect", "from",
+            "to", "p", "corrected", "claim",
+        )  # fmt: skip
+        return [Table(f"{self.experiment}-pairs", PAIRED, columns, rows)] if rows else []
 
     def _table(self, measure: MeasureResult) -> Table:
         rows: list[list[Cell]] = []
@@ -128,133 +181,26 @@ _WANTED: dict[str, Any] = {
             ],
         }
     ],
+    "claims": [
+        {
+            **{each.name: str for each in fields(ClaimResult)},
+            "compared": [
+                {
+                    **{each.name: (float, None) for each in fields(Compared)},
+                    **dict.fromkeys(("task", "first", "second", "outcome"), str),
+                    **dict.fromkeys(("pairs", "better", "ties"), int),
+                }
+            ],
+        }
+    ],
     "made": [dict],
+    "ladder": [
+        {
+            "name": str,
+            "bound": str,
+            "values": [(float, None)],
+            "median": (float, None),
+            "held": bool,
+        }
+    ],
 }
-
-
-def results(
-    experiment: Experiment, scale: str, found: CellRuns, made: Mapping[str, Any]
-) -> Results:
-    """Measure all runs and judge the claim; `made` says how, for whoever reads it later."""
-    measured = []
-    for measure in experiment.measures:
-        rows = []
-        for (task, method), runs in found.items():
-            values = measure.values(runs) if runs else []
-            rows.append(_row(measure, task, method, [run.seed for run in runs], values))
-        measured.append(rows)
-    return _judged(experiment, scale, measured, [made])
-
-
-def judged_anew(experiment: Experiment, old: Results) -> Results:
-    """The same numbers, with the words and the paper's numbers of today's experiment."""
-    measured = [_rows(experiment, old, measure) for measure in experiment.measures]
-    return _judged(experiment, old.scale, measured, old.made)
-
-
-def pooled(experiment: Experiment, old: Results, new: Results) -> Results:
-    """Both together: every seed of either, its numbers from `new` where both have it."""
-    for one in (old, new):
-        if (one.experiment, one.scale) != (experiment.name, new.scale):
-            raise ValueError(
-                f"only results of the same experiment and scale can be pooled, got "
-                f"{one.experiment} at {one.scale} scale for {experiment.name} at {new.scale} scale"
-            )
-    order = [(task, method.name) for task, method in experiment.cells(new.scale)].index
-    measured = []
-    for measure in experiment.measures:
-        cells: dict[Key, dict[int, float]] = {}
-        for row in [*_rows(experiment, old, measure), *_rows(experiment, new, measure)]:
-            if len(row.seeds) != len(row.values):
-                raise ValueError(
-                    f"{measure.name} is one number for all runs of {row.method} on {row.task}, and "
-                    "cannot be pooled: measure the runs together, in one sweep"
-                )
-            cell = cells.setdefault((row.task, row.method), {})
-            cell.update(zip(row.seeds, row.numbers, strict=True))
-        measured.append([
-            _row(measure, task, method, sorted(cell), [cell[seed] for seed in sorted(cell)])
-            for (task, method), cell in sorted(cells.items(), key=lambda item: order(item[0]))
-        ])  # fmt: skip
-    made = [*old.made, *(each for each in new.made if each not in old.made)]
-    return _judged(experiment, new.scale, measured, made)
-
-
-def shared(experiment: Experiment, other: Experiment, result: Results) -> Results | None:
-    """What `other` measured of runs that `experiment` has too, as results of `experiment`."""
-    names = {job.name: (job.task, job.method.name) for job in jobs(experiment, result.scale, 1)}
-    here = {
-        (job.task, job.method.name): names[job.name]
-        for job in jobs(other, result.scale, 1)
-        if job.name in names
-    }
-    measured = [
-        [
-            _row(measure, *here[row.task, row.method], row.seeds, row.numbers)
-            for row in _rows(other, result, measure)
-            if (row.task, row.method) in here
-        ]
-        for measure in experiment.measures
-    ]
-    return _judged(experiment, result.scale, measured, result.made) if any(measured) else None
-
-
-def _rows(experiment: Experiment, result: Results, measure: Measure) -> list[Row]:
-    """The rows of one measure that are of one task."""
-    found = [row for each in result.measures if each.name == measure.name for row in each.rows]
-    kept = [row for row in found if row.task in experiment.tasks]
-    return [_row(measure, row.task, row.method, row.seeds, row.numbers) for row in kept]
-
-
-def _judged(
-    experiment: Experiment,
-    scale: str,
-    found: Sequence[list[Row]],
-    made: list[Mapping[str, Any]],
-) -> Results:
-    """Results from the rows of each measure, without those over tasks."""
-    measured = [
-        MeasureResult(measure.name, measure.lower_is_better, [*rows, *_over_tasks(measure, rows)])
-        for measure, rows in zip(experiment.measures, found, strict=True)
-    ]
-    first = {
-        (row.task, row.method): row.numbers
-        for row in measured[0].rows
-        if row.task in experiment.tasks
-    }
-    verdict = judge(experiment.claim, experiment.measures[0], first, scale)
-    return Results(
-        experiment.name, experiment.where, experiment.title, scale, verdict.word, verdict.sentence,
-        measured, made,
-    )  # fmt: skip
-
-
-def _row(
-    measure: Measure, task: str, method: str, seeds: Sequence[int], values: Sequence[float]
-) -> Row:
-    told = measure.paper.get((task, method))
-    kept = [float(value) if np.isfinite(value) else None for value in values]
-    return Row(task, method, [*seeds], kept, "" if told is None else str(told))
-
-
-def _over_tasks(measure: Measure, rows: Sequence[Row]) -> list[Row]:
-    """Each seed's mean over the tasks and, of several tasks, median, where it has all of them."""
-    tasks = {row.task for row in rows}
-    kinds: dict[str, Callable[[Sequence[float]], Any]] = {}
-    if len(tasks) > 1:
-        kinds[OVERALL] = np.mean
-    if len(tasks) >= SEVERAL:
-        kinds[MEDIAN] = np.median
-    made = []
-    for kind, together in kinds.items():
-        for method in dict.fromkeys(row.method for row in rows):
-            own = [row for row in rows if row.method == method]
-            if {row.task for row in own} != tasks or any(
-                len(row.seeds) != len(row.values) for row in own
-            ):
-                continue
-            by_seed = [dict(zip(row.seeds, row.numbers, strict=True)) for row in own]
-            seeds = sorted(set.intersection(*map(set, by_seed)))
-            values = [float(together([each[seed] for each in by_seed])) for seed in seeds]
-            made.append(_row(measure, kind, method, seeds, values))
-    return made

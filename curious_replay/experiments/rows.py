@@ -1,15 +1,16 @@
-"""Rows of the paper's tables: methods by the names it gives them, and its numbers."""
+"""Rows of tables: methods by the names that the paper gives them, or would, and its numbers."""
 
 from collections.abc import Mapping
 from typing import Literal
 
 from curious_replay.experiments.experiment import Key, Method, Reported
-from curious_replay.experiments.standard import Settings
+from curious_replay.run.settings.presets import Settings
 
 AGENTS = {
     "dreamerv3": "DreamerV3",
     "dreamerv2": "DreamerV2",
     "plan2explore": "Plan2Explore",
+    "plan2explore-v3": "Plan2Explore V3",
     "dreamerpro": "DreamerPro",
     "iris": "IRIS",
 }
@@ -19,6 +20,8 @@ REPLAYS = {
     "curious": " CR",
     "count": " count",
     "adversarial": " adversarial",
+    "td+adversarial": " TD + adversarial",
+    "balanced": " balanced",
 }
 PAINTED = (
     "without `--images`, backgrounds are painted landscapes; the paper's are clips of DAVIS "

@@ -5,16 +5,11 @@ so that the whole catalogue can be tried in minutes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from curious_replay.run.config import Choice, Config
-from curious_replay.run.env_config import family
-from curious_replay.run.presets import preset
-from curious_replay.run.settings import option
-
-Settings = Mapping[str, Any]
-"""{"replay.alpha": 0.5}: what differs from the preset, by the name of the option."""
+from curious_replay.run.settings.config import Choice, Config
+from curious_replay.run.settings.env_config import family
+from curious_replay.run.settings.presets import Settings, changed, preset
 
 PROBES = {"paper": 10_000, "mini": 2_000, "debug": 40}
 """Steps between two tests of the world model in the assay, by scale."""
@@ -52,12 +47,6 @@ DEBUG_SCHEDULES: Mapping[str, Sequence[tuple[int, str]]] = {
 """By environment, or what is before the slash in its name: changes within the run."""
 
 
-class Times(NamedTuple):
-    """A setting that is so many times what the preset has."""
-
-    factor: float
-
-
 def standard(choice: Choice, seed: int) -> Config:
     """The preset with what all experiments change of it."""
     kind, scale = family(choice.env), choice.scale
@@ -73,26 +62,3 @@ def standard(choice: Choice, seed: int) -> Config:
     if kind == "assay":
         settings["record.probe_every"] = PROBES[scale]
     return changed(preset(choice, seed), settings)
-
-
-def changed(config: Config, settings: Settings) -> Config:
-    """A config with other settings, by their dotted names; those within are checked as always."""
-    groups: dict[str, Any] = {}
-    for path, value in settings.items():
-        group, *inside = path.split(".")
-        if group not in ("env", "agent", "replay", "train", "eval", "record") or not inside:
-            raise ValueError(f"{option(path)} is no setting that an experiment can change")
-        groups[group] = _put(groups.get(group, getattr(config, group)), inside, value, path)
-    return replace(config, **groups)
-
-
-def _put(settings: Any, path: Sequence[str], value: Any, whole: str) -> Any:
-    name, *inside = path
-    if not hasattr(settings, name):
-        known = ", ".join(settings.__dataclass_fields__)
-        raise ValueError(f"there is no setting {option(whole)}; {name!r} is not one of {known}")
-    if inside:
-        value = _put(getattr(settings, name), inside, value, whole)
-    elif isinstance(value, Times):
-        value = value.factor * getattr(settings, name)
-    return replace(settings, **{name: value})

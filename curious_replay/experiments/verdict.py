@@ -1,4 +1,7 @@
-"""Did the paper's claim hold in our runs? A word and a sentence, whatever the answer is."""
+"""Did a claim hold in our runs? A word and a sentence, whatever the answer is.
+
+Here methods are groups of runs, compared as in the paper; paired_verdict.py goes seed by seed.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +24,38 @@ SAMPLES, SEED = 2000, 0
 
 
 @dataclass(frozen=True)
+class Compared:
+    """Two methods on a task, seed by seed."""
+
+    task: str
+    first: str
+    second: str
+    pairs: int
+    better: int
+    """Pairs in which the first did better."""
+    ties: int
+    effect: float | None
+    """Typical ratio, first by second, or difference, first minus second; None: beyond all numbers,
+    as that of one who never got there."""
+    low: float | None
+    """Its 95 % interval; None: without an end, or beyond all numbers."""
+    high: float | None
+    p: float | None
+    """None: no test."""
+    corrected: float | None
+    """p after correction for all comparisons of the experiment."""
+    outcome: Literal["for", "against", "open", "no test"]
+    """What it says of the claim."""
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """How the claim fared."""
+    """How a claim fared."""
 
     word: Word
     sentence: str
+    compared: tuple[Compared, ...] = ()
+    """Each comparison, where runs are pairs."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +68,10 @@ class _Pair:
     p: float
 
 
-def judge(claim: Claim, measure: Measure, values: Values, scale: str) -> Verdict:
-    """Test the claim on the values of the experiment's first measure."""
+def judge(
+    claim: Claim, measure: Measure, values: Values, scale: str, significant: float = SIGNIFICANT
+) -> Verdict:
+    """Test the claim on the values of its measure."""
     tasks = list(dict.fromkeys(task for task, _ in values))
     compared = [
         (task, first, second)
@@ -48,36 +80,42 @@ def judge(claim: Claim, measure: Measure, values: Values, scale: str) -> Verdict
         if (task, first) in values and (task, second) in values
     ]
     word, said = (
-        _better(measure, values, compared)
+        _better(measure, values, compared, significant)
         if claim.kind == "better"
-        else _similar(claim, measure, values, compared)
+        else _alike(claim, measure, values, compared)
     )
     return Verdict(word, f"{claim.text}: {word} at {scale} scale ({measure.name}). {said}")
 
 
 def _better(
-    measure: Measure, values: Values, compared: Sequence[tuple[str, str, str]]
+    measure: Measure,
+    values: Values,
+    compared: Sequence[tuple[str, str, str]],
+    significant: float,
 ) -> tuple[Word, str]:
     pairs = _tests(measure, values, compared)
     known = [pair for pair in pairs if np.isfinite(pair.p)]
-    right = sum(pair.better > 0.5 and pair.p < SIGNIFICANT for pair in known)
-    wrong = sum(pair.better < 0.5 and pair.p < SIGNIFICANT for pair in known)
-    word: Word = "not shown"
-    if not known:
-        word = "not tested"
-    elif wrong > right:
-        word = "contradicted"
-    elif right == len(pairs):
-        word = "held"
-    elif right:
-        word = "held in part"
+    right = sum(pair.better > 0.5 and pair.p < significant for pair in known)
+    wrong = sum(pair.better < 0.5 and pair.p < significant for pair in known)
+    word = overall(right, wrong, len(known), len(pairs))
     if len(pairs) <= LISTED:
         return word, "; ".join(pair.text for pair in pairs) + "."
     ahead = sum(pair.better > 0.5 for pair in pairs)
     return word, (
         f"Of {len(pairs)} comparisons {ahead} went the way of the claim, {right} of them with "
-        f"p < {SIGNIFICANT}; {wrong} went the other way with p < {SIGNIFICANT}."
+        f"p < {significant}; {wrong} went the other way with p < {significant}."
     )
+
+
+def overall(right: int, wrong: int, tested: int, every: int) -> Word:
+    """The word for so many comparisons that showed the claim, or its opposite."""
+    if not tested:
+        return "not tested"
+    if wrong > right:
+        return "contradicted"
+    if right == every:
+        return "held"
+    return "held in part" if right else "not shown"
 
 
 def _tests(
@@ -106,12 +144,15 @@ def _tests(
     return pairs
 
 
-def _similar(
+def _alike(
     claim: Claim, measure: Measure, values: Values, compared: Sequence[tuple[str, str, str]]
 ) -> tuple[Word, str]:
-    """No worse by more than a margin, over all tasks where both have runs together."""
+    """No worse, or neither worse nor better, over all tasks where both have runs together."""
     said: list[str] = []
     words: list[Word] = []
+    margin = claim.margin or 0.0
+    most = margin if claim.kind == "similar" else np.inf
+    either = "worse or better" if claim.kind == "similar" else "worse"
     for first, second in claim.pairs:
         tasks = [
             task
@@ -126,15 +167,15 @@ def _similar(
         low, mid, high = _difference(measure, values, tasks, first, second)
         words.append(
             "held"
-            if low > -claim.margin
+            if -margin < low and high < most
             else "contradicted"
-            if high < -claim.margin
+            if high < -margin or low > most
             else "not shown"
         )
         worse = "worse" if mid < 0 else "better"
         said.append(
             f"{first} against {second}: {abs(mid):.0%} {worse} over {len(tasks)} tasks (95 % "
-            f"interval {low:+.0%} to {high:+.0%}; at most {claim.margin:.0%} worse is asked for)"
+            f"interval {low:+.0%} to {high:+.0%}; at most {margin:.0%} {either} is asked for)"
         )
     worst: tuple[Word, ...] = ("contradicted", "not shown", "held")
     word: Word = next((word for word in worst if word in words), "not tested")

@@ -23,6 +23,8 @@ SHOWN = 160
 """Steps that stand for the buffer."""
 THUMB = 64
 """Pixels of a picture, per side."""
+TERMS = ("count", "surprise")
+"""Of a priority, as rules name them."""
 PHASES = ("#7d8590", "#d81b84", "#2487d8", "#e07b00", "#23955a", "#8a63d2")
 
 
@@ -35,14 +37,13 @@ def explorer(run: Run, steps: Stored, number: int) -> str:
     names = [phase for _, phase in changes] or ["all steps"]
     relative = steps.chance[at]
     priorities = steps.buffer.priorities[at]
-    count, surprise = replay_probe.split(priorities, steps.visits[at], steps.buffer.rule)
+    terms = steps.buffer.terms() or {}
     data: dict[str, Any] = {
         "frame": steps.frame[at].tolist(),
         "phase": [names[min(i, len(names) - 1)] for i in part],
         "relative": _rounded(relative),
         "priority": _rounded(priorities),
-        "count": _rounded(count) if "c" in steps.buffer.rule else None,
-        "surprise": _rounded(surprise) if "alpha" in steps.buffer.rule else None,
+        **{name: _rounded(terms[name][at]) if name in terms else None for name in TERMS},
         "visits": steps.visits[at].tolist(),
     }
     colors = [PHASES[i % len(PHASES)] for i in part]

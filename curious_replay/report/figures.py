@@ -8,7 +8,15 @@ import numpy as np
 from curious_replay.analysis import crafter, interaction, model_error, plots, returns
 from curious_replay.analysis.load import Run
 from curious_replay.report import measures as m
-from curious_replay.report.parts import Figure, Section, bands_of, changes_of, grid_of
+from curious_replay.report.parts import (
+    TRUNK,
+    Figure,
+    Section,
+    bands_along,
+    bands_of,
+    changes_of,
+    grid_of,
+)
 
 TRACKED = (100_000, 200_000, 300_000)
 """Frames after the change for which the paper shows where agent and ball were (Figure 12)."""
@@ -19,12 +27,9 @@ def curves(name: str, methods: m.Methods) -> list[Figure]:
     if not m.has_returns(methods):
         return []
     grid, window = grid_of(methods)
-    bands = {
-        method: returns.band(
-            grid, [returns.curve(*returns.returns_of(run), grid, window) for run in runs]
-        )
-        for method, runs in methods.items()
-    }
+    bands = bands_along(
+        methods, grid, lambda run: returns.curve(*returns.returns_of(run), grid, window)
+    )
     caption = (
         f"Return of training episodes, mean over {window:,} frames; bands are standard errors."
     )
@@ -36,15 +41,15 @@ def interactions(name: str, methods: m.Methods) -> list[Figure]:
     if not m.has_interactions(methods):
         return []
     start, (grid, _) = m.first_change(methods), grid_of(methods)
-    later = grid[grid > start] - start
+    grid = grid[grid > start]
 
     def total(run: Run) -> tuple[np.ndarray, np.ndarray]:
         return interaction.cumulative(*interaction.counts_of(run), start=start)
 
-    bands = bands_of(methods, later, total)
+    bands = bands_of(methods, grid, total, grid=grid - start)
     caption = "Points of contact with the object so far; bands are standard errors."
     label = "frames since the object appeared" if start else "frames"
-    drawn = plots.curves(bands, ylabel="contacts", xlabel=label, caption=caption)
+    drawn = plots.curves(bands, ylabel="contacts", xlabel=label, caption=_told(caption, bands))
     return [Figure(f"{name}-contacts", drawn)]
 
 
@@ -70,31 +75,44 @@ def pixels(name: str, methods: m.Methods) -> list[Figure]:
     return _along_training(f"{name}-pixels", methods, bands, "object pixels in replay", caption)
 
 
-def share(name: str, methods: m.Methods) -> list[Figure]:
-    """How much of what is replayed is newer than the last change."""
-    what = "replay/share_after_change"
-    if not any(what in run.metrics for run in m.all_runs(methods)):
-        return []
-    grid, _ = grid_of(methods)
-    bands = bands_of(
-        methods, grid, lambda run: (run.metrics["frame"], run.metrics[what]), before=np.nan
-    )
-    caption = "Share of what is replayed that was stored after the last change."
-    return _along_training(f"{name}-share", methods, bands, "share of batches", caption)
+SHARES = {
+    "share_after_change": "Share of what is replayed that was stored after the last change.",
+    "novelty_share": "Share of the draws that goes by novelty: that of the count term.",
+    "distinct": "Share of distinct steps in a batch; the others are copies of these.",
+}
+
+
+def shares(name: str, methods: m.Methods) -> list[Figure]:
+    """How much of what is replayed is new, is drawn because it is, and is not there twice."""
+    made = []
+    for what, caption in SHARES.items():
+        column = f"replay/{what}"
+        if not any(column in run.metrics for run in m.all_runs(methods)):
+            continue
+
+        def rows(run: Run, column: str = column) -> tuple[np.ndarray, np.ndarray]:
+            return run.metrics["frame"], run.metrics[column]
+
+        bands = bands_of(methods, grid_of(methods)[0], rows, before=np.nan)
+        file = f"{name}-{what.replace('_', '-')}"
+        made += _along_training(file, methods, bands, "share of batches", caption)
+    return made
 
 
 def errors(name: str, methods: m.Methods) -> list[Figure]:
     """Model error on test scenes."""
     if not m.has_probes(methods):
         return []
-    bands = {}
-    for method, runs in methods.items():
-        found = [model_error.errors_of(run) for run in runs]
-        grid = np.unique(np.concatenate([frames for frames, _ in found]))
-        rows = np.full((len(found), len(grid)), np.nan)
-        for row, (frames, errors) in zip(rows, found, strict=True):
-            row[np.searchsorted(grid, frames)] = errors
-        bands[method] = returns.band(grid, rows)
+    probed = [model_error.errors_of(run)[0] for run in m.all_runs(methods)]
+    grid = np.unique(np.concatenate(probed))
+
+    def line(run: Run) -> np.ndarray:
+        frames, errors = model_error.errors_of(run)
+        row = np.full(len(grid), np.nan)
+        row[np.searchsorted(grid, frames)] = errors
+        return row
+
+    bands = bands_along(methods, grid, line)
     caption = "Error of the world model on the object's pixels in test scenes."
     return _along_training(f"{name}-model-error", methods, bands, "model error", caption)
 
@@ -138,5 +156,11 @@ def _along_training(
     name: str, methods: m.Methods, bands: Mapping[str, returns.Band], ylabel: str, caption: str
 ) -> list[Figure]:
     """Curves with the changes of the world marked."""
-    changes = changes_of(methods)
-    return [Figure(name, plots.curves(bands, ylabel=ylabel, changes=changes, caption=caption))]
+    marked, told = changes_of(methods), _told(caption, bands)
+    return [Figure(name, plots.curves(bands, ylabel=ylabel, changes=marked, caption=told))]
+
+
+def _told(caption: str, bands: Mapping[str, returns.Band]) -> str:
+    """The caption, with what there is to say of forks."""
+    forked = f" A fork is drawn from its fork on; {TRUNK}, each trunk counts once."
+    return caption + (forked if TRUNK in bands else "")

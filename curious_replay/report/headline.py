@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curious_replay.analysis import plots, stats
+from curious_replay.analysis import forks, plots, stats
 from curious_replay.report import measures as m
 from curious_replay.report.parts import POINTS, SEED, Figure
 from curious_replay.report.tables import Table
@@ -91,6 +91,16 @@ def missing_seeds(methods: m.Methods) -> list[str]:
         f"{method}: no run with seed {', '.join(map(str, sorted(every - have)))}"
         for method, have in seeds.items()
         if every - have
+    ]
+
+
+def shared_trunks(methods: m.Methods) -> list[str]:
+    """Which runs of one method were the same run for a while, and are taken for several."""
+    return [
+        f"{method}: {', '.join(run.name for run in runs)} share a trunk: they are not independent, "
+        "though means and tests take them to be"
+        for method, of_method in methods.items()
+        for runs in forks.not_independent(of_method)
     ]
 
 

@@ -9,13 +9,14 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from curious_replay.analysis import chart
+from curious_replay.analysis import chart, forks
 from curious_replay.analysis.load import Run, Runs, group
 from curious_replay.report.across import across
 from curious_replay.report.explorer import explorer
 from curious_replay.report.parts import Section
 from curious_replay.report.sections import section
 from curious_replay.report.tables import Table
+from curious_replay.run_folder import VIDEOS
 from curious_replay.untrusted import UnreadableError, open_file
 
 FILM_BYTES = 4_000_000
@@ -66,7 +67,9 @@ def report(
     already come `first`.
     """
     made = []
-    for number, (key, runs) in enumerate(group(found.runs, ("env", "agent", "scale")).items()):
+    trunks = forks.only_trunks(found.runs)
+    told = [run for run in found.runs if run not in trunks]
+    for number, (key, runs) in enumerate(group(told, ("env", "agent", "scale")).items()):
         methods = _methods(runs, by) if named is None else _named(runs, named)
         if baseline in methods:  # first, as what the others are compared with
             methods = {baseline: methods[baseline], **methods}
@@ -74,7 +77,7 @@ def report(
         made.append(section(key, f"{number + 1}-{name}", methods, baseline))
     together = across(made, baseline)
     made = [*first, *([] if together is None else [together]), *made]
-    runs_table = _runs(found)
+    runs_table = _runs(found, trunks)
     tables = [runs_table, *(table for each in made for table in each.tables)]
     body = [_section(each, number) for number, each in enumerate(made)]
     body.append('<section id="runs"><h2>Runs</h2>' + runs_table.html() + "</section>")
@@ -144,7 +147,7 @@ def _section(part: Section, number: int) -> str:
 
 def _last_film(method: str, runs: Sequence[Run]) -> str:
     """What the model of a method dreamt last."""
-    folders = [run.folder / "videos" for run in runs if not (run.folder / "videos").is_symlink()]
+    folders = [run.folder / VIDEOS for run in runs if not (run.folder / VIDEOS).is_symlink()]
     films = [film for folder in folders for film in sorted(folder.glob("open-loop-*"))]
     return _film(films[-1], method) if films else ""
 
@@ -199,20 +202,34 @@ def figure_html(drawn: chart.Chart, prefix: str) -> str:
     )
 
 
-def _runs(found: Runs) -> Table:
+def _runs(found: Runs, trunks: Sequence[Run]) -> Table:
     rows: list[list[str | int | float]] = [
         [
             run.name, *(str(run.setting(each)) for each in ("env", "agent", "replay", "scale")),
             run.seed, run.steps_done, run.setting("train.steps") or "unknown",
-            "finished" if run.finished else "unfinished" if run.steps_done else "not begun",
-            str(run.meta.get("commit") or "")[:10],
+            "trunk of others" if run in trunks else _state(run),
+            str(run.meta.get("commit") or "")[:10], forks.origin(run),
         ]
         for run in found.runs
     ]  # fmt: skip
     for folder, reason in found.broken.items():
-        rows.append([folder.name, *["–"] * 7, f"cannot be read: {reason}", ""])
-    names = ("folder", "env", "agent", "replay", "scale", "seed", "steps", "of", "state", "commit")
-    return Table("runs", "All runs that were asked for.", names, rows)
+        rows.append([folder.name, *["–"] * 7, f"cannot be read: {reason}", "", ""])
+    names = (
+        "folder", "env", "agent", "replay", "scale", "seed", "steps", "of", "state", "commit",
+        "fork of",
+    )  # fmt: skip
+    caption = "All runs that were asked for."
+    if not any(row[-1] for row in rows):
+        return Table("runs", caption, names[:-1], [row[:-1] for row in rows])
+    caption += (
+        " What a fork recorded before its fork is its parent's; a run that ended where forks of it "
+        "begin, their trunk, is no run of a method."
+    )
+    return Table("runs", caption, names, rows)
+
+
+def _state(run: Run) -> str:
+    return "finished" if run.finished else "unfinished" if run.steps_done else "not begun"
 
 
 def _file(name: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from curious_replay.analysis import chart, returns
+from curious_replay.analysis import chart, forks, returns
 from curious_replay.analysis.load import Run
 from curious_replay.analysis.stored import Stored
 from curious_replay.report import measures as m
@@ -14,8 +14,12 @@ from curious_replay.report.tables import Table
 SEED = 0
 """Of all resampling: the same runs give the same page."""
 POINTS = 120
+TRUNK = "before the fork"
+"""Stands for a method in curves: what forks share with others, each trunk once."""
 Rows = Callable[[Run], tuple[np.ndarray, np.ndarray]]
 """Frames and values of a run."""
+Line = Callable[[Run], np.ndarray]
+"""Values of a run at given frames."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +58,45 @@ def changes_of(methods: m.Methods) -> chart.Changes:
     return next((run.changes for run in m.all_runs(methods) if len(run.changes) > 1), ())
 
 
-def bands_of(
-    methods: m.Methods, grid: np.ndarray, rows: Rows, before: float = 0.0
+def bands_along(
+    methods: m.Methods, frames: np.ndarray, line: Line, grid: np.ndarray | None = None
 ) -> dict[str, returns.Band]:
-    """Bring rows of runs to a common grid: the last row up to each point, nothing after the end.
+    """Mean and standard error of each method at each of `frames`, drawn over `grid` if given.
 
-    `before` is the value ahead of the first row.
+    Runs that share a trunk are one run before their fork. A method's curve begins where its runs
+    are themselves, and what is before is a line of its own, with each trunk once.
     """
+    runs = list(m.all_runs(methods))
+    begin = {id(part.run): part.begin for part in forks.parts(runs)}
+    over = frames if grid is None else grid
     bands = {}
-    for method, runs in methods.items():
-        lines = []
-        for frames, values in map(rows, runs):
-            at = np.searchsorted(frames, grid, side="right")
-            known = np.concatenate([[before], values])[at]
-            over = grid > (frames[-1] if len(frames) else 0)
-            lines.append(np.where(over, np.nan, known))
-        bands[method] = returns.band(grid, lines)
+    for method, its_runs in methods.items():
+        own = [(frames > begin[id(run)]) | (begin[id(run)] == 0) for run in its_runs]
+        lines = [np.where(at, line(run), np.nan) for at, run in zip(own, its_runs, strict=True)]
+        bands[method] = returns.band(over, lines)
+    before = [np.where(frames <= part.begin, line(part.run), np.nan) for part in forks.trunks(runs)]
+    if np.isfinite(before).any():
+        bands[TRUNK] = returns.band(over, before)
     return bands
+
+
+def bands_of(
+    methods: m.Methods,
+    frames: np.ndarray,
+    rows: Rows,
+    before: float = 0.0,
+    grid: np.ndarray | None = None,
+) -> dict[str, returns.Band]:
+    """The same from rows of runs: the last row up to each point, nothing after the end.
+
+    `before` is the value ahead of the first row. Where there is a `grid`, frames of rows count as
+    its points do.
+    """
+    points = frames if grid is None else grid
+
+    def line(run: Run) -> np.ndarray:
+        at, values = rows(run)
+        known = np.concatenate([[before], values])[np.searchsorted(at, points, side="right")]
+        return np.where(points > (at[-1] if len(at) else 0), np.nan, known)
+
+    return bands_along(methods, frames, line, grid)

@@ -55,18 +55,20 @@ def by_phase(name: str, part: Section) -> list[Table]:
         "% of visits",
         "chance",
         "visits",
+        "% by count",
     )
     caption = (
         "What is replayed by phase, from the last snapshot of each run. Draws: those that come "
         "next; visits: all so far of what is stored. Chance: that of a step to be drawn, relative "
-        "to uniform replay; visits: of a step."
+        "to uniform replay; visits: of a step. By count: how many of its draws are due to the "
+        "count term."
     )
     several = len({str(row[0]).rpartition(": ")[2] for row in rows}) > 1
     return [Table(f"{name}-by-phase", caption, columns, rows)] if several else []
 
 
 def _phases(run: Run) -> Iterator[tuple[str, tuple[float, ...]]]:
-    """Of each phase in a run's last snapshot: its name; shares of buffer, draws, visits; means."""
+    """Of each phase in a run's last snapshot: its name, and the numbers of `by_phase`."""
     seen = snapshots.newest(run)
     if seen is None or not len(seen.ids):
         return
@@ -74,7 +76,9 @@ def _phases(run: Run) -> Iterator[tuple[str, tuple[float, ...]]]:
     draws, visits = profile.priority * profile.count, profile.visits * profile.count
     for i, phase in enumerate(profile.position.astype(int)):
         shares = [each[i] / max(each.sum(), 1e-300) for each in (profile.count, draws, visits)]
-        yield str(seen.phases[phase]), (*shares, profile.priority[i], profile.visits[i])
+        inside = seen.phase == phase
+        novelty = 100 * seen.chance_by_count[inside].sum() / max(seen.chance[inside].sum(), 1e-300)
+        yield str(seen.phases[phase]), (*shares, profile.priority[i], profile.visits[i], novelty)
 
 
 def by_resource(name: str, methods: m.Methods) -> list[Table]:

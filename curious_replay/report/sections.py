@@ -20,12 +20,13 @@ def section(key: tuple[str, ...], name: str, methods: m.Methods, baseline: str) 
             file = f"{name}-{measure.name.replace(' ', '-')}"
             made.figures.append(headline.bars(file, measure, tests))
     made.verdicts.extend(headline.missing_seeds(methods))
+    made.verdicts.extend(headline.shared_trunks(methods))
     if found:
         made.tables.append(headline.table_of(name, found, baseline))
         made.figures.extend(headline.profile(f"{name}-profile", found[0]))
     for make in (
         figures.curves, figures.interactions, figures.pixels, figures.errors, figures.spectrum,
-        figures.share,
+        figures.shares,
     ):  # fmt: skip
         made.figures.extend(make(name, methods))
     made.tables.extend(retained.forgetting_table(name, methods))

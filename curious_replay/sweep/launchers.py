@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from curious_replay.errors import UsageError
 from curious_replay.sweep.work import Launcher
 
 SLURM = ("sbatch", "srun", "sacct", "scancel")
@@ -25,7 +26,7 @@ class RayOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.gpus < math.inf:
-            raise ValueError(f"--ray.gpus must be at least 0, got {self.gpus}")
+            raise UsageError(f"--ray.gpus must be at least 0, got {self.gpus}")
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ class SlurmOptions:
     gpus: int = 1
     """Graphics cards of each run; 0: none."""
     at_once: int = 64
-    """Jobs of the array that may run at the same time."""
+    """Jobs of an array that may run at the same time; the branches of each trunk are an array."""
 
     def __post_init__(self) -> None:
         for name, least in (("minutes", 1), ("gpus", 0), ("at_once", 1)):
             if getattr(self, name) < least:
                 option = name.replace("_", "-")
-                raise ValueError(
+                raise UsageError(
                     f"--slurm.{option} must be at least {least}, got {getattr(self, name)}"
                 )
 
@@ -54,7 +55,7 @@ class SlurmOptions:
 def launcher(
     name: str, at_once: int, threads: int, ray: RayOptions, slurm: SlurmOptions
 ) -> Iterator[Launcher]:
-    """The launcher that was asked for; ValueError if what it needs is not installed."""
+    """The launcher that was asked for; UsageError if what it needs is not installed."""
     if name == "ray":
         _need("ray", "ray")
         from curious_replay.sweep.on_ray import RayLauncher  # noqa: PLC0415
@@ -81,13 +82,13 @@ def launcher(
 
 def _need(package: str, extra: str) -> None:
     if find_spec(package) is None:
-        raise ValueError(f"this launcher needs a package: pip install 'curious-replay[{extra}]'")
+        raise UsageError(f"this launcher needs a package: pip install 'curious-replay[{extra}]'")
 
 
 def _need_slurm() -> None:
     missing = [command for command in SLURM if shutil.which(command) is None]
     if missing:
-        raise ValueError(
+        raise UsageError(
             f"--launcher slurm: there is no command {', '.join(missing)} here; start the sweep on "
             "a machine of a Slurm cluster from which jobs are submitted, or use --launcher local"
         )

@@ -16,7 +16,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
-from curious_replay.run.stop import repeats_ignored
+from curious_replay.run.loop.stop import repeats_ignored
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import STOP_SECONDS, Ended, run_task
 
@@ -39,8 +39,9 @@ class LocalLauncher:
         self._processes: dict[str, tuple[ForkServerProcess, str | None]] = {}
 
     def submit(self, tasks: list[Task]) -> None:
-        """See `Launcher`."""
+        """See `Launcher`. Branches go before trunks that wait, so that seeds end one by one."""
         self._waiting.extend(tasks)
+        self._waiting = deque(sorted(self._waiting, key=lambda task: task.trunk is None))
         self._fill()
 
     def running(self) -> set[str]:

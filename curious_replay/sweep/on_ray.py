@@ -10,7 +10,8 @@ import socket
 import ray
 from ray.exceptions import RayError
 
-from curious_replay.run.stop import repeats_ignored
+from curious_replay.errors import UsageError
+from curious_replay.run.loop.stop import repeats_ignored
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import STOP_SECONDS, Ended, run_task, told
 
@@ -79,7 +80,7 @@ class RayLauncher:
 
     def _connect(self) -> None:
         if self._address not in ("auto", "local") and not _answers(self._address):
-            raise ValueError(
+            raise UsageError(
                 f"--ray.address: there is no Ray cluster at {self._address}; leave it out to use "
                 "the one this machine belongs to, or else this machine alone"
             )

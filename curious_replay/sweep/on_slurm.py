@@ -11,7 +11,7 @@ from typing import Any
 from submitit import AutoExecutor, Job, JobEnvironment
 from submitit.helpers import DelayedSubmission
 
-from curious_replay.run.stop import repeats_ignored
+from curious_replay.run.loop.stop import repeats_ignored
 from curious_replay.sweep.launchers import SlurmOptions
 from curious_replay.sweep.task import Task
 from curious_replay.sweep.work import Ended, run_task, told

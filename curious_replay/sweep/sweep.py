@@ -1,7 +1,8 @@
 """The course of a sweep: look what is there, run what is not, try again what failed.
 
 A sweep has no state of its own. Start it again and it looks at the run folders: what is complete
-stays, what is unfinished goes on from its checkpoint.
+stays, what is unfinished goes on from its checkpoint. A task with a trunk is not begun before that
+one is complete; a trunk is run only if a task that has not begun needs it.
 """
 
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from curious_replay.errors import UsageError
 from curious_replay.sweep.task import Task, look
 from curious_replay.sweep.work import Ended, Launcher
 
@@ -30,6 +32,10 @@ class Entry:
     """Why it failed last."""
     steps: int = 0
     """How far it had come when it was last stopped by a signal."""
+    begun: bool = False
+    """Whether its folder holds a part of the run, so that it needs its trunk no more."""
+    given: bool = False
+    """Whether a launcher has taken it over."""
 
 
 @dataclass
@@ -41,15 +47,28 @@ class Sweep:
 
     @classmethod
     def of(cls, tasks: Iterable[Task]) -> "Sweep":
-        """Look at all folders; ValueError if one holds another run."""
-        status: dict[str, Status] = {"complete": "complete"}
-        return cls({
-            task.name: Entry(task, status.get(look(task).state, "waiting")) for task in tasks
-        })  # fmt: skip
+        """Look at all folders, also of the trunks; UsageError if one holds another run."""
+        entries: dict[str, Entry] = {}
+        for task in tasks:
+            entry = _look(task)
+            trunk = task.trunk
+            if trunk is not None and trunk.name not in entries:
+                found = _look(trunk)
+                if found.status == "complete" or not (entry.begun or entry.status == "complete"):
+                    entries[trunk.name] = found
+            entries[task.name] = entry
+        return cls(entries)
 
     def of_status(self, *wanted: Status) -> list[Entry]:
         """Tasks that are in one of these states."""
         return [entry for entry in self.entries.values() if entry.status in wanted]
+
+    def held(self, entry: Entry) -> bool:
+        """Whether it cannot begin yet: its trunk is not complete."""
+        trunk = entry.task.trunk
+        return (
+            trunk is not None and not entry.begun and self.entries[trunk.name].status != "complete"
+        )
 
     def run(
         self,
@@ -62,14 +81,16 @@ class Sweep:
 
         `show` is called now and then; as soon as `stop` says so, all save and stop.
         """
-        launcher.submit([entry.task for entry in self.of_status("waiting")])
         while self.of_status("waiting", "running"):
+            self._submit(launcher)
             for name in launcher.running():
                 self.entries[name].status = "running"
-            failed = [entry for ended in launcher.ended() if (entry := self._failed(ended))]
-            for entry in failed:
-                entry.status = "waiting" if entry.attempts <= retries else "failed"
-            launcher.submit([entry.task for entry in failed if entry.status == "waiting"])
+            for ended in launcher.ended():
+                entry = self._failed(ended)
+                if entry is not None:
+                    entry.status = "waiting" if entry.attempts <= retries else "failed"
+                    entry.given = False
+            self._give_up()
             show()
             if stop():
                 launcher.stop()
@@ -81,6 +102,25 @@ class Sweep:
                 return
             time.sleep(PAUSE)
 
+    def _submit(self, launcher: Launcher) -> None:
+        """Hand over what can begin."""
+        ready = [
+            entry for entry in self.of_status("waiting") if not entry.given and not self.held(entry)
+        ]
+        for entry in ready:
+            entry.given = True
+        if ready:
+            launcher.submit([entry.task for entry in ready])
+
+    def _give_up(self) -> None:
+        """Do not wait for a trunk that has failed for good."""
+        for entry in self.of_status("waiting"):
+            if self.held(entry) and entry.task.trunk is not None:
+                trunk = self.entries[entry.task.trunk.name]
+                if trunk.status == "failed":
+                    entry.status = "failed"
+                    entry.reason = f"its trunk {trunk.task.name} failed: {trunk.reason}"
+
     def _failed(self, ended: Ended) -> Entry | None:
         """Write down how a task ended; the task if it did not end well."""
         entry = self.entries[ended.name]
@@ -90,7 +130,7 @@ class Sweep:
             if look(entry.task).state == "complete":
                 entry.status = "complete"
                 return None
-        except ValueError as error:  # it cannot be read just now
+        except UsageError as error:  # it cannot be read just now
             entry.reason = str(error)
         entry.attempts += not self._made_room(entry, ended)
         return entry
@@ -104,6 +144,12 @@ class Sweep:
         steps = entry.task.steps_done
         further, entry.steps = steps > entry.steps, steps
         return further
+
+
+def _look(task: Task) -> Entry:
+    state = look(task).state
+    status: Status = "complete" if state == "complete" else "waiting"
+    return Entry(task, status, begun=state == "unfinished")
 
 
 def last_line(task: Task) -> str:

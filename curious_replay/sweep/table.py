@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from curious_replay.run.progress import duration
+from curious_replay.run.record.progress import duration
 from curious_replay.sweep.sweep import Entry, Status, Sweep
 
 SECONDS = 2.0
@@ -43,7 +43,8 @@ class SweepTable:
         """Show what has changed."""
         for name, entry in self._sweep.entries.items():
             if entry.status == "running" and name not in self._begun:
-                self._begun[name] = time.monotonic(), entry.task.steps_done
+                steps = max(entry.task.steps_done, entry.task.first_step)
+                self._begun[name] = time.monotonic(), steps
         if self._live is not None:
             if at_once or time.monotonic() - self._last >= SECONDS:
                 self._last = time.monotonic()
@@ -68,10 +69,12 @@ class SweepTable:
     def _row(self, entry: Entry) -> tuple[str, str, str, str]:
         task = entry.task
         done = task.steps if entry.status == "complete" else task.steps_done
-        again = f", attempt {entry.attempts + 1}" if entry.attempts else ""
+        more = f", attempt {entry.attempts + 1}" if entry.attempts else ""
+        if entry.status == "waiting" and self._sweep.held(entry):
+            more = " for its trunk"
         return (
             task.name,
-            f"{entry.status}{again if entry.status in ('running', 'waiting') else ''}",
+            f"{entry.status}{more if entry.status in ('running', 'waiting') else ''}",
             f"{done:,} of {task.steps:,}",
             self._left(entry, done),
         )

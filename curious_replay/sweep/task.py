@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from curious_replay.analysis.load import Run
-from curious_replay.run.config import Config, differences, load_config
-from curious_replay.run.record_files import locked
+from curious_replay.errors import UsageError
+from curious_replay.run.record.record_files import locked
+from curious_replay.run.settings.config import Config, differences, load_config
+from curious_replay.run_folder import CONFIG
 from curious_replay.untrusted import UnreadableError, of_the_disk
 
 State = Literal["missing", "unfinished", "complete", "broken"]
@@ -29,6 +31,8 @@ class Task:
     """As in config.json."""
     folder: Path
     """Absolute."""
+    trunk: "Task | None" = None
+    """The task that it begins where that one ends; None: it begins with its first step."""
 
     @property
     def log(self) -> Path:
@@ -37,12 +41,17 @@ class Task:
 
     @property
     def steps(self) -> int:
-        """How many steps it takes."""
+        """At which step it ends."""
         return int(self.config["train"]["steps"])
 
     @property
+    def first_step(self) -> int:
+        """The step it begins at: 0, or the last one of its trunk."""
+        return 0 if self.trunk is None else self.trunk.steps
+
+    @property
     def steps_done(self) -> int:
-        """How many steps it has recorded."""
+        """The last step that it recorded."""
         return Run(self.folder, {}).steps_done
 
 
@@ -55,12 +64,12 @@ class Found:
 
 
 def look(task: Task) -> Found:
-    """Look at the folder of a task; ValueError if it holds a run with other settings.
+    """Look at the folder of a task; UsageError if it holds a run with other settings.
 
     Settings that this version does not know are other settings too, and no damage. What cannot be
     read at all just now is an error: the run may be whole.
     """
-    if not (task.folder / "config.json").exists():
+    if not (task.folder / CONFIG).exists():
         return Found("missing")
     try:
         there = load_config(task.folder)
@@ -68,14 +77,14 @@ def look(task: Task) -> Found:
         if of_the_disk(error):
             raise
         return Found("broken", str(error))
-    except ValueError as error:
-        raise ValueError(
+    except UsageError as error:
+        raise UsageError(
             f"{task.folder} holds a run of another version: {error}; choose another folder with "
             "--runs, or move that one away"
         ) from error
     for name, (before, now) in differences(there, Config.from_json(task.config)).items():
         if name not in ANYHOW:
-            raise ValueError(
+            raise UsageError(
                 f"{task.folder} holds a run whose {name} is {before}, where {now} is wanted: "
                 "choose another folder with --runs, or move that one away"
             )

@@ -3,14 +3,17 @@
 import time
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TextIO
 
 from rich.console import Console
 
-from curious_replay.run.config import Config
-from curious_replay.run.record_files import DamagedError, LockedError
+from curious_replay import host
+from curious_replay.errors import UsageError
+from curious_replay.run.record.record_files import DamagedError, LockedError
+from curious_replay.run.settings.config import Config
 from curious_replay.sweep.task import Task, look, set_aside
-from curious_replay.untrusted import of_the_disk
+from curious_replay.untrusted import UnreadableError, of_the_disk
 
 LOCK_SECONDS = 180.0
 """How long a run that another process is still writing to is waited for; NFS keeps the locks of a
@@ -56,8 +59,9 @@ def run_task(task: Task) -> int:
     """Train as the task says, or go on where it was saved; returns the code of `Ended`.
 
     Whatever goes wrong is written to the task's log. A folder that is damaged beyond resuming is
-    set aside, and the run begins anew.
+    set aside, and the run begins anew, where its trunk ended if it has one.
     """
+    host.prepare()
     task.folder.parent.mkdir(parents=True, exist_ok=True)
     with task.log.open("a", encoding="utf-8") as log:
         try:
@@ -69,7 +73,7 @@ def run_task(task: Task) -> int:
 
 def _train(task: Task, log: TextIO) -> int:
     # PyTorch: not to plan a sweep.
-    from curious_replay.run.checkpoint import AllDamagedError  # noqa: PLC0415
+    from curious_replay.run.record.checkpoint import AllDamagedError  # noqa: PLC0415
     from curious_replay.run.training import train  # noqa: PLC0415
 
     config, console = Config.from_json(task.config), Console(file=log, width=200)
@@ -79,6 +83,9 @@ def _train(task: Task, log: TextIO) -> int:
             if damage := damage or look(task).reason:
                 print(f"set aside as {set_aside(task.folder)}: {damage}", file=log)
                 damage = ""
+            if task.trunk is not None and look(task).state == "missing":
+                _branch_off(task.trunk, task.folder, config)
+                print(f"begun as {task.trunk.folder} at step {task.trunk.steps}", file=log)
             outcome = train(config, task.folder, resume=True, console=console)
             break
         except LockedError:  # a run whose machine was lost may live on for a moment
@@ -92,3 +99,22 @@ def _train(task: Task, log: TextIO) -> int:
     if outcome.finished:
         return 0
     return 1 if outcome.signal is None else 128 + outcome.signal
+
+
+def _branch_off(trunk: Task, folder: Path, config: Config) -> None:
+    """Begin a run as a fork of its trunk, at the end of that one."""
+    if look(trunk).state != "complete":
+        raise UsageError(
+            f"its trunk {trunk.folder} is not complete: start the sweep again, which sees to it"
+        )
+    from curious_replay.run.forking import fork_run  # noqa: PLC0415
+
+    try:
+        fork_run(trunk.folder, folder, config)
+    except (UnreadableError, DamagedError) as error:
+        if of_the_disk(error):
+            raise
+        raise UsageError(
+            f"its trunk {trunk.folder} cannot be read: {error}; move it away and start the sweep "
+            "again, which trains it anew"
+        ) from error

@@ -31,13 +31,17 @@ def counters(step, repeat=1):
 
 
 def write_checkpoint(folder, fields, *, num_envs=1, capacity=1000, updates=0, repeat=1, serial=1):
-    """A checkpoint whose replay holds `fields` {name: [T, num_envs, ...]}, all of one episode."""
+    """A checkpoint whose replay holds `fields` {name: [T, num_envs, ...]}, all of one episode.
+
+    Each step takes `repeat` frames, in all environments.
+    """
     count = len(next(iter(fields.values())))
     buffer = ReplayBuffer(capacity, 4, num_envs=num_envs, rule=Curious(), seed=1)
     for t in range(count):
         first = np.full(num_envs, t == 0)
         flags = {"is_first": first, "is_last": ~first & False, "is_terminal": ~first & False}
-        buffer.add({**flags, **{name: np.asarray(v[t]) for name, v in fields.items()}})
+        when = {"log_frame": np.full(num_envs, t * num_envs * repeat)}
+        buffer.add({**flags, **when, **{name: np.asarray(v[t]) for name, v in fields.items()}})
     for _ in range(updates):
         batch = buffer.sample(2)
         buffer.update(batch.ids, {"model": np.ones(batch.ids.shape)})

@@ -1,14 +1,17 @@
 """Run folders become arrays, whatever state a run was left in."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from folders import counters, write_checkpoint, write_run
 
-from curious_replay.analysis import load, stored
+from curious_replay.analysis import interaction, load, stored
 from curious_replay.analysis.lines import Table, read_table
+from curious_replay.replay import ReplayBuffer
+from curious_replay.untrusted import UnreadableError
 
 
 def test_columns_have_types_and_gaps(tmp_path):
@@ -32,7 +35,7 @@ def test_columns_have_types_and_gaps(tmp_path):
 
 
 def test_what_the_record_writes_is_read_back(tmp_path):
-    from curious_replay.run.record import Record  # noqa: PLC0415
+    from curious_replay.run.record.record import Record  # noqa: PLC0415
 
     with Record.create(tmp_path / "r", {"seed": 3}, seed=3, tensorboard=False) as record:
         record.metrics(counters(4), {"loss/image": np.float32(0.1), "bad": float("nan")})
@@ -214,12 +217,27 @@ def test_stored_steps_know_their_frame(tmp_path, capacity):
     assert not found.has("log_m")
 
 
-def test_frames_are_counted_from_the_beginning_or_from_the_end():
-    # Steps of two frames, an episode of three steps, then the first of the next.
-    first = np.array([True, False, False, True])
-    env, time = np.zeros(4, int), np.arange(4)
-    assert stored.frames_of(env, time, first, 2, now=99).tolist() == [0, 2, 4, 4]
-    assert stored.frames_of(env, time + 7, first, 2, now=30).tolist() == [24, 26, 28, 28]
+def test_checkpoints_without_frames_are_refused_and_their_runs_read_by_interval(tmp_path):
+    """Those of runs from before steps were stored with their frame."""
+    metrics = [{**counters(10 * i), "log/contacts": i} for i in (1, 2, 3)]
+    folder = write_run(tmp_path / "a", metrics=metrics, env_settings={"action_repeat": 2})
+    path = folder / "checkpoints" / "000001-step-9"
+    write_checkpoint(folder, {"log_contacts": np.ones((9, 1), int)})
+    run = load.load_run(folder)
+    assert interaction.counts_of(run, stored=stored.newest(run))[0].tolist() == [*range(9)]
+    shutil.rmtree(path / "replay")
+    old = ReplayBuffer(100, 4)
+    for t in range(9):
+        no = np.zeros(1, bool)
+        flags = {"is_first": np.array([t == 0]), "is_last": no, "is_terminal": no}
+        old.add({**flags, "log_contacts": np.ones(1, int)})
+    old.save(path / "replay")
+    with pytest.raises(UnreadableError, match=r"is of an earlier version: .* no log_frame"):
+        stored.read(path)
+    assert stored.read(path, step_is_frame=True).frame.tolist() == [0, *range(1, 9)]
+    assert stored.newest(run) is None
+    frames, contacts = interaction.counts_of(run, stored=stored.newest(run))
+    assert (frames.tolist(), contacts.tolist()) == ([10, 20, 30], [1, 2, 3])
 
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):
@@ -267,3 +285,16 @@ def test_complete_is_what_was_saved_after_all_steps(tmp_path):
     assert not load.load_run(folder).complete
     (folder / "checkpoints" / "000002-step-1000").mkdir()
     assert load.load_run(folder).complete
+
+
+def test_frames_of_old_runs_are_counted_where_a_step_is_a_frame(tmp_path):
+    folder = write_run(tmp_path / "a")
+    buffer = ReplayBuffer(100, 2, num_envs=2)
+    starts = [(True, True), (False, False), (False, True), (True, False)]
+    for first in starts:
+        no = np.zeros(2, bool)
+        buffer.add({"is_first": np.array(first), "is_last": no, "is_terminal": no})
+    path = folder / "checkpoints" / "000001-step-8"
+    buffer.save(path / "replay")
+    (path / "state.json").write_text(json.dumps({"counters": {"step": 8}}))
+    assert stored.newest(load.load_run(folder)).frame.tolist() == [0, 2, 4, 4, 0, 2, 2, 4]

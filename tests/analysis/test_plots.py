@@ -97,5 +97,6 @@ def test_large_trajectories_stay_small_files(tmp_path):
 
 
 def test_every_method_has_a_colour():
+    assert charts.color("TD + adversarial") == charts.COLORS["td+adversarial"]
     assert len(set(charts.COLORS.values())) == len(charts.COLORS)
     assert charts.color("my own") == charts.color("my own")

@@ -76,34 +76,11 @@ def test_uniform_visits_against_a_simulation():
     np.testing.assert_allclose(found, visits[there], rtol=0.1)
 
 
-@pytest.mark.parametrize("dialect", ["paper", "dv3"])
-def test_priorities_are_taken_apart(dialect):
-    rule = Curious(dialect=dialect)
-    buffer = ReplayBuffer(100, 2, rule=rule, seed=0)
-    for t in range(30):
-        flag = np.array([t == 0])
-        buffer.add({"is_first": flag, "is_last": flag & False, "is_terminal": flag & False})
-    for _ in range(10):  # of two steps each: most stay unseen
-        batch = buffer.sample(1)
-        buffer.update(batch.ids, {"model": np.full(batch.ids.shape, 7.0)})
-    ids = buffer.ids()[1:]  # the first closes no window
-    visits = buffer.visits(ids)
-    settings = {"c": rule.c, "beta": rule.beta, "dialect": dialect}
-    count, surprise = replay_probe.split(buffer.priorities(ids), visits, settings)
-    assert (visits > 0).any()
-    assert (visits == 0).any()
-    np.testing.assert_allclose(surprise[visits > 0], 7.01**0.7, rtol=1e-6)
-    assert (count[visits == 0] == 1e5).all()
-    assert (surprise[visits == 0] == 0).all()
-    none, all_of_it = replay_probe.split([3.0], [1], {"alpha": 0.7})
-    assert (none.tolist(), all_of_it.tolist()) == ([0], [3])
-
-
-def test_the_rule_of_a_saved_buffer_can_be_split(tmp_path):
+def test_the_priorities_of_a_saved_buffer_can_be_taken_apart(tmp_path):
     folder = write_run(tmp_path / "a")
     write_checkpoint(folder, {"log_phase": np.zeros((20, 1), int)}, updates=9)
     buffer = stored.newest(load.load_run(folder)).buffer
-    count, surprise = replay_probe.split(buffer.priorities, buffer.visits, buffer.rule)
+    count, surprise = buffer.terms().values()
     known = buffer.visits > 0
     assert known.any()
     np.testing.assert_allclose(surprise[known], 1.01**0.7, rtol=1e-6)
@@ -143,28 +120,30 @@ def test_the_chance_of_a_snapshot_is_that_of_the_whole_buffer(tmp_path):
 
 
 def test_what_a_run_writes_is_what_is_read(tmp_path):
-    from curious_replay.run import snapshots as written  # noqa: PLC0415
-    from curious_replay.run.changes import Changes  # noqa: PLC0415
+    from curious_replay.run.record import snapshots as written  # noqa: PLC0415
 
     rule = Mixture(Curious(), Uniform(), 0.25)
-    buffer, changes = ReplayBuffer(100, 2, rule=rule, seed=0), Changes(1)
+    buffer = ReplayBuffer(100, 2, rule=rule, seed=0)
     for t in range(30):
         flag = np.array([t == 0])
-        changes.see(["a" if t < 20 else "b"])
+        when = {"log_frame": np.array([2 * t]), "log_phase": np.array([t >= 20], np.int32)}
         buffer.add({"is_first": flag, "is_last": flag & False, "is_terminal": flag & False,
-                    "log_n": np.array([t])})  # fmt: skip
+                    "log_n": np.array([t]), **when})  # fmt: skip
     for _ in range(10):
         batch = buffer.sample(1)
         buffer.update(batch.ids, {"model": np.full(batch.ids.shape, 7.0)})
     folder = write_run(tmp_path / "a")
     counters = {"frame": 60, "step": 30, "update": 10}
-    written.write(folder, written.take(buffer, changes, counters, 30))
+    written.write(folder, written.take(buffer, ["a", "b"], counters, 30))
     buffer.save(folder / "checkpoints" / "000001-step-30" / "replay")
     state = json.dumps({"counters": counters})
     (folder / "checkpoints" / "000001-step-30" / "state.json").write_text(state)
     run = load.load_run(folder)
     found = snapshots.newest(run)
     assert found.logs["log_n"].tolist() == found.time.tolist() == list(range(30))
+    assert (
+        found.logs["log_frame"].tolist() == stored.newest(run).frame.tolist() == [*range(0, 60, 2)]
+    )
     assert found.phases[found.phase].tolist() == ["a"] * 20 + ["b"] * 10
     assert found.visits.sum() == 20
     assert found.chance[1:].mean() == pytest.approx(1)

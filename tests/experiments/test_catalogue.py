@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from curious_replay.experiments import catalogue, control_suite
-from curious_replay.experiments.experiment import MEDIAN, OVERALL, jobs
-from curious_replay.run.config import SCALES, Config
+from curious_replay.experiments.experiment import MEDIAN, OVERALL
+from curious_replay.experiments.jobs import jobs, with_trunks
+from curious_replay.experiments.miniatures import MINIATURES
+from curious_replay.run.settings.config import SCALES, Config
 
 ALL = catalogue.experiments()
 AGENTS = {"dreamerv3", "dreamerv2", "dreamerpro", "plan2explore", "iris"}  # those of the paper
@@ -20,21 +22,28 @@ def settings(job):
     return values
 
 
+def at(scale):
+    """Experiments that there are at a scale."""
+    return [experiment for experiment in ALL.values() if scale in experiment.scales]
+
+
 def test_every_file_is_an_experiment_of_its_name():
     folder = Path(catalogue.__file__).parent
     files = [path for path in folder.glob("*.py") if "\nEXPERIMENT = " in path.read_text()]
     assert {path.stem for path in files} == {*catalogue.MODULES}
-    assert [name.replace("-", "_") for name in ALL] == [*catalogue.MODULES]
+    miniatures = [experiment.name for experiment in MINIATURES]
+    names = [name.replace("-", "_") for name in ALL if name not in miniatures]
+    assert [*names, *miniatures] == [*catalogue.MODULES, *[*ALL][len(catalogue.MODULES) :]]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_all_runs_can_be_made_and_are_named_by_what_they_are(scale):
     by_name = {}
-    for experiment in ALL.values():
+    for experiment in at(scale):
         made = jobs(experiment, scale)
         seeds = 1 if scale == "debug" else experiment.seeds
         assert len(made) == seeds * len(experiment.cells(scale)) > 0
-        for job in made:
+        for job in with_trunks(made):
             assert Config.from_json(job.config.to_json()) == job.config
             assert by_name.setdefault(job.name, settings(job)) == settings(job), job.name
             assert "/" not in job.name
@@ -44,12 +53,12 @@ def test_all_runs_can_be_made_and_are_named_by_what_they_are(scale):
 
 def test_debug_runs_are_few_and_short_and_try_every_part():
     made = {job.name: job for e in ALL.values() for job in jobs(e, "debug", threads=1)}
-    assert len(made) <= 45
-    assert {job.config.choice.agent for job in made.values()} == AGENTS
+    assert len(made) <= 65
+    assert {job.config.choice.agent for job in made.values()} == {*AGENTS, "plan2explore-v3"}
     for job in made.values():
         config = job.config
         steps = config.train.steps
-        assert 20 <= job.updates <= 200
+        assert 20 <= sum(each.updates for each in with_trunks([job])) <= 200
         assert steps <= 120
         assert 0 < config.eval.every <= steps
         assert 0 < config.record.snapshot_every <= steps
@@ -76,7 +85,7 @@ def test_numbers_are_of_runs_that_there_are():
 
 def test_the_same_run_has_the_same_number_in_all_tables():
     found = {}
-    for experiment in ALL.values():
+    for experiment in at("paper"):
         for job in jobs(experiment, "paper", 1):
             for measure in experiment.measures:
                 number = measure.paper.get((job.task, job.method.name))

@@ -1,12 +1,15 @@
 """Every table and figure of the paper from the command line to its page, at debug scale."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from curious_replay import cli
+from curious_replay.commands import experiments as command
 from curious_replay.experiments.catalogue import experiments
-from curious_replay.experiments.experiment import jobs
+from curious_replay.experiments.experiment import Trunk
+from curious_replay.experiments.jobs import jobs, with_trunks
 
 
 @pytest.mark.slow
@@ -28,7 +31,8 @@ def test_every_experiment_runs_and_makes_its_report(stop_forkserver, tmp_path, c
         for measure in experiment.measures:
             assert measure.name in page
     names = {path.name for path in (runs / "debug").iterdir() if path.is_dir()}
-    assert names == {job.name for each in experiments().values() for job in jobs(each, "debug")}
+    wanted = [job for each in experiments().values() for job in jobs(each, "debug")]
+    assert names == {job.name for job in with_trunks(wanted)}
 
 
 def test_experiments_are_listed_with_their_cost(capsys, monkeypatch):
@@ -37,13 +41,23 @@ def test_experiments_are_listed_with_their_cost(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     for name, experiment in experiments().items():
         (line,) = [line for line in lines if line.split()[:1] == [name]]
-        found = jobs(experiment, "debug", 3)
+        found = with_trunks(jobs(experiment, "debug", 3))
         assert "…" not in line
         assert line.split()[-2] == str(len(found))
         updates = float(line.split()[-1].replace("K", "e3"))
         assert updates == pytest.approx(sum(job.updates for job in found), rel=5e-3)
-    distinct = {job.name for each in experiments().values() for job in jobs(each, "debug", 3)}
-    assert f"All at debug scale: {len(distinct):,} runs" in " ".join(lines)
+    wanted = [job for each in experiments().values() for job in jobs(each, "debug", 3)]
+    assert f"All at debug scale: {len(with_trunks(wanted)):,} runs" in " ".join(lines)
+
+
+def test_trunks_count_once_and_scales_that_there_are_not_have_a_dash(capsys, monkeypatch):
+    plain = experiments()["toy-mirror"]
+    forked = replace(plain, name="forked", trunk=Trunk(until=2000), scales=("mini",))
+    monkeypatch.setattr(command, "experiments", lambda: {"forked": forked})
+    assert cli.main(["experiments", "--seeds", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[-2] == "6"  # two trunks among them
+    assert cli.main(["experiments", "--scale", "debug"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[-2:] == ["–", "–"]
 
 
 def test_unknown_scale_is_refused(capsys):

@@ -6,16 +6,9 @@ from dataclasses import replace
 import pytest
 
 from curious_replay.experiments import catalogue
-from curious_replay.experiments.experiment import (
-    Claim,
-    Experiment,
-    Measure,
-    Method,
-    Reported,
-    each,
-    jobs,
-)
-from curious_replay.experiments.standard import Times
+from curious_replay.experiments.experiment import Claim, Experiment, Measure, Method, Reported, each
+from curious_replay.experiments.jobs import jobs
+from curious_replay.run.settings.presets import Times
 
 UNIFORM = Method("uniform", "dreamerv3", "uniform")
 OFTEN = Method("often", "dreamerv3", "curious", {"train.ratio": Times(2), "replay.beta": 0.5})
@@ -136,8 +129,8 @@ def test_what_does_not_fit_together_is_refused(changes, said):
             {"replay.gamma": 1},
             r"there is no setting --replay.gamma; 'gamma' is not one of capacity",
         ),
-        ({"choice.env": "crafter"}, "--choice.env is no setting that an experiment can change"),
-        ({"seed": 1}, "--seed is no setting that an experiment can change"),
+        ({"choice.env": "crafter"}, "--choice.env is no setting that can be changed"),
+        ({"seed": 1}, "--seed is no setting that can be changed"),
         ({"replay.beta": 3.0}, "--replay.beta must be"),
     ],
 )
@@ -148,7 +141,9 @@ def test_settings_that_there_are_not(settings, said):
 
 
 def test_bad_scale_and_seeds():
-    with pytest.raises(ValueError, match="--scale must be one of paper, mini, debug, got 'big'"):
+    with pytest.raises(
+        ValueError, match="--scale must be one of paper, mini, debug for mine, got 'big'"
+    ):
         jobs(experiment(), "big")
     with pytest.raises(ValueError, match="--seeds must be at least 1, got 0"):
         jobs(experiment(), "mini", 0)

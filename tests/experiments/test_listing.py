@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from curious_replay.experiments import catalogue, experiment, listing
-from curious_replay.run.config import SCALES
+from curious_replay.experiments import catalogue, jobs, listing
+from curious_replay.run.settings.config import SCALES
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 
@@ -36,7 +36,7 @@ def test_the_example_of_the_page_is_an_experiment(tmp_path):
     found = catalogue.find(str(path))
     assert found.name == "slower-decay"
     for scale in SCALES:
-        slower = experiment.jobs(found, scale)[1]
+        slower = jobs.jobs(found, scale)[1]
         assert slower.name == "toy-mirror-dreamerv3-curious-replay.beta=0.9-seed=0"
 
 

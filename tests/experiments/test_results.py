@@ -18,7 +18,8 @@ from curious_replay.experiments.experiment import (
     Reported,
     each,
 )
-from curious_replay.experiments.results import Results, judged_anew, pooled, results, shared
+from curious_replay.experiments.measured import judged_anew, pooled, results, shared
+from curious_replay.experiments.results import Results
 
 NUMBERS = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 100.0}
 

@@ -9,7 +9,7 @@ from curious_replay.experiments.verdict import judge
 RETURN = Measure("return", lambda runs: [])
 FRAMES = Measure("frames", lambda runs: [], lower_is_better=True, never=True)
 BETTER = Claim("New beats old", [("new", "old")])
-SIMILAR = Claim("New is as good as old", [("new", "old")], kind="similar")
+NO_WORSE = Claim("New is as good as old", [("new", "old")], kind="no worse", margin=0.1)
 
 
 def word(claim, measure, new, old, task="a"):
@@ -83,30 +83,32 @@ def test_many_tasks_are_counted():
         ([100], [100], "not tested"),
     ],
 )
-def test_similar(new, old, expected):
-    assert word(SIMILAR, RETURN, new, old).word == expected
+def test_no_worse(new, old, expected):
+    assert word(NO_WORSE, RETURN, new, old).word == expected
 
 
-def test_similar_of_frames():
-    assert word(SIMILAR, FRAMES, [150, 151, 152], [99, 100, 101]).word == "contradicted"
-    assert word(SIMILAR, FRAMES, [50, 51, 52], [99, 100, 101]).word == "held"
+def test_no_worse_of_frames():
+    assert word(NO_WORSE, FRAMES, [150, 151, 152], [99, 100, 101]).word == "contradicted"
+    assert word(NO_WORSE, FRAMES, [50, 51, 52], [99, 100, 101]).word == "held"
 
 
-def test_similar_is_over_tasks_where_both_have_runs():
+def test_no_worse_is_over_tasks_where_both_have_runs():
     """Over all that each has, `new` would look half as good: its mean is without the task `b`."""
     values = {
         ("a", "new"): [99, 100, 101], ("a", "old"): [99, 100, 101],
         ("b", "new"): [300, np.nan], ("b", "old"): [299, 300, 301],
     }  # fmt: skip
-    verdict = judge(SIMILAR, RETURN, values, "mini")
+    verdict = judge(NO_WORSE, RETURN, values, "mini")
     assert verdict.word == "held"
     assert "new against old: 0% better over 1 tasks" in verdict.sentence
     apart = {("a", "new"): [1, 2], ("a", "old"): [], ("b", "new"): [], ("b", "old"): [1, 2]}
-    assert judge(SIMILAR, RETURN, apart, "mini").word == "not tested"
+    assert judge(NO_WORSE, RETURN, apart, "mini").word == "not tested"
 
 
-def test_similar_holds_only_if_all_pairs_do():
-    claim = Claim("Both are as good", [("new", "old"), ("other", "old")], kind="similar")
+def test_no_worse_holds_only_if_all_pairs_do():
+    claim = Claim(
+        "Both are as good", [("new", "old"), ("other", "old")], kind="no worse", margin=0.1
+    )
     values = {("a", "new"): [99, 100, 101], ("a", "old"): [99, 100, 101]}
     for untested in {}, {("a", "other"): [100]}:
         verdict = judge(claim, RETURN, {**values, **untested}, "mini")
@@ -116,3 +118,25 @@ def test_similar_holds_only_if_all_pairs_do():
     assert judge(claim, RETURN, values, "mini").word == "held"
     values["a", "other"] = [49, 50, 51]
     assert judge(claim, RETURN, values, "mini").word == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        ([99, 100, 101], [99, 100, 101], "held"),
+        ([150, 151, 152], [99, 100, 101], "contradicted"),
+        ([49, 50, 51], [99, 100, 101], "contradicted"),
+        ([10, 100, 190], [20, 100, 180], "not shown"),
+    ],
+)
+def test_similar_is_neither_worse_nor_better(new, old, expected):
+    claim = Claim("New is like old", [("new", "old")], kind="similar", margin=0.1)
+    verdict = word(claim, RETURN, new, old)
+    assert verdict.word == expected
+    assert "at most 10% worse or better is asked for" in verdict.sentence
+
+
+def test_how_small_p_must_be_can_be_chosen():
+    values = {("a", "new"): [9, 10, 11], ("a", "old"): [1, 2, 3]}
+    assert judge(BETTER, RETURN, values, "mini", 0.001).word == "held"
+    assert judge(BETTER, RETURN, values, "mini", 0.0001).word == "not shown"

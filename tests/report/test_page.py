@@ -133,7 +133,7 @@ def test_curves_over_the_frames_of_training(page):
     assert [at[frame] for frame in (115, 120, 140)] == pytest.approx([0, 1 / 3, 4 / 3])
     frames, pixels = lines_of(page, "-pixels")
     assert (frames[-1], pixels[-1]) == (600, 60)
-    frames, share = lines_of(page, "-share")
+    frames, share = lines_of(page, "-share-after-change")
     assert set(share) == {0.5}
     assert frames[0] >= 200
     frames, error = lines_of(page, "-model-error")

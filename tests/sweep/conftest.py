@@ -1,18 +1,20 @@
 """A small sweep that nothing disturbed, for others to be compared with."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from curious_replay import cli
 
-GRID = str(Path(__file__).with_name("small_grid.py"))
+GRID, TRUNK = (str(Path(__file__).with_name(f"small_{each}.py")) for each in ("grid", "trunk"))
 
 
-def _sweep_command(folder, *options):
+def _sweep_command(folder, *options, grid=GRID):
     return [
-        "sweep", GRID, "--scale", "debug", "--seeds", "2", "--runs", str(folder / "runs"),
+        "sweep", grid, "--scale", "debug", "--seeds", "2", "--runs", str(folder / "runs"),
         "--out", str(folder / "out"), *options,
     ]  # fmt: skip
 
@@ -44,3 +46,23 @@ def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     assert cli.main(_sweep_command(folder, "--at-once", "2")) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def undisturbed_trunk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed_trunk")
+    assert cli.main(_sweep_command(folder, "--at-once", "2", grid=TRUNK)) == 0
+    return folder
+
+
+@pytest.fixture(params=["grid", "trunk"])
+def either(request):
+    """A grid, without trunks or with, its sweep that nothing disturbed, and `waiting.trunks`."""
+    if request.param == "grid":
+        return GRID, request.getfixturevalue("undisturbed"), {}
+    return TRUNK, request.getfixturevalue("undisturbed_trunk"), {0: 1, 1: 1}
+
+
+@pytest.fixture
+def console():
+    return Console(file=io.StringIO(), width=160)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from processes import PATIENCE, started
-from waiting import saved_on_the_way, stopped_in_order, wait_for
+from waiting import saved_on_the_way, stopped_in_order, trunks, wait_for
 
 from curious_replay import cli
 from curious_replay.sweep import launchers
@@ -17,14 +17,18 @@ from curious_replay.sweep import launchers
 pytestmark = pytest.mark.slow
 
 LOSE_A_NODE = Path(__file__).with_name("lose_a_node.py")
+TRUNK = str(Path(__file__).with_name("small_trunk.py"))
 
 
-def test_ray_survives_the_loss_of_a_node(undisturbed, sweep_command, results, tmp_path):
+def test_ray_survives_the_loss_of_a_node(either, sweep_command, results, tmp_path):
+    grid, undisturbed, origins = either
     options = ("--launcher", "ray", "--ray.address", "ADDRESS", "--ray.gpus", "0")
     runs = tmp_path / "runs" / "debug"
-    command = [sys.executable, "-m", "curious_replay.cli", *sweep_command(tmp_path, *options)]
+    command = sweep_command(tmp_path, *options, grid=grid)
+    command = [sys.executable, "-m", "curious_replay.cli", *command]
+    steps = "150" if origins else "300"  # the node is lost while trunks are trained
     done = subprocess.run(
-        [sys.executable, str(LOSE_A_NODE), str(runs), "300", *command],
+        [sys.executable, str(LOSE_A_NODE), str(runs), steps, *command],
         capture_output=True,
         text=True,
         check=False,
@@ -37,6 +41,7 @@ def test_ray_survives_the_loss_of_a_node(undisturbed, sweep_command, results, tm
     for path in runs.glob("*/metrics.jsonl"):
         steps = [json.loads(line)["step"] for line in path.read_text().splitlines()]
         assert steps == sorted(set(steps))
+    assert trunks(runs) == origins
 
 
 def test_ray_at_a_wrong_address_is_refused(sweep_command, tmp_path, capsys):
@@ -60,17 +65,24 @@ def slurm(tmp_path, monkeypatch):
     return state
 
 
-def test_slurm_jobs_give_the_same_numbers(undisturbed, sweep_command, results, slurm, tmp_path):
+def test_slurm_jobs_give_the_same_numbers(
+    undisturbed_trunk, sweep_command, results, slurm, tmp_path
+):
+    """Trunks are one array; the branches of each, another when it is complete."""
     options = (
         "--launcher", "slurm", "--slurm.partition", "long", "--slurm.minutes", "30",
-        "--slurm.gpus", "0", "--slurm.at-once", "3",
+        "--slurm.gpus", "0", "--slurm.at-once", "2",
     )  # fmt: skip
-    assert cli.main(sweep_command(tmp_path, *options)) == 0
-    assert results(tmp_path) == results(undisturbed)
-    (script,) = slurm.glob("script-*")
-    for line in ("--partition=long", "--time=30", "--array=0-3%3", "--cpus-per-task=1"):
-        assert f"#SBATCH {line}\n" in script.read_text()
-    assert "#SBATCH --gpus-per-node=0\n" in script.read_text()
+    assert cli.main(sweep_command(tmp_path, *options, grid=TRUNK)) == 0
+    assert results(tmp_path) == results(undisturbed_trunk)
+    assert trunks(tmp_path / "runs" / "debug") == {0: 1, 1: 1}
+    first, *branches = (path.read_text() for path in sorted(slurm.glob("script-*")))
+    assert "#SBATCH --array=0-1%2\n" in first
+    assert len(branches) in (1, 2)  # both trunks may be complete at the same look
+    assert len(branches) == 1 or all("#SBATCH --array=0-2%2\n" in each for each in branches)
+    for script in (first, *branches):
+        for line in ("--partition=long", "--time=30", "--cpus-per-task=1", "--gpus-per-node=0"):
+            assert f"#SBATCH {line}\n" in script
 
 
 @pytest.mark.parametrize("launcher", ["ray", "slurm"])

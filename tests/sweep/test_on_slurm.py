@@ -15,7 +15,7 @@ from waiting import wait_for
 
 from curious_replay import cli
 from curious_replay.experiments import catalogue
-from curious_replay.experiments.experiment import jobs
+from curious_replay.experiments.jobs import jobs
 from curious_replay.sweep import on_slurm
 from curious_replay.sweep.launchers import SlurmOptions
 from curious_replay.sweep.on_slurm import SlurmLauncher, _Resumable

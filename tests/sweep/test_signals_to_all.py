@@ -13,15 +13,15 @@ from processes import PATIENCE
 from waiting import saved_on_the_way, wait_for
 
 from curious_replay.experiments import catalogue
-from curious_replay.experiments.experiment import jobs
-from curious_replay.run.stop import Stop, repeats_ignored
+from curious_replay.experiments.jobs import jobs
+from curious_replay.run.loop.stop import Stop, repeats_ignored
 from curious_replay.sweep.local import LocalLauncher
 from curious_replay.sweep.task import Task
 
 GRID = str(Path(__file__).with_name("small_grid.py"))
 TWICE = f"""
 import os
-from curious_replay.run.stop import Stop, repeats_ignored
+from curious_replay.run.loop.stop import Stop, repeats_ignored
 with {{}} as stop:
     os.kill(os.getpid(), {signal.SIGTERM:d})
     os.kill(os.getpid(), {signal.SIGTERM:d})

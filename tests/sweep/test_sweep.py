@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from processes import PATIENCE, started
-from waiting import saved_on_the_way, stopped_in_order, wait_for
+from waiting import saved_on_the_way, saves, stopped_in_order, trunks, wait_for
 
 from curious_replay import cli
 from curious_replay.experiments import catalogue
-from curious_replay.experiments.experiment import jobs
+from curious_replay.experiments.jobs import jobs
 from curious_replay.sweep.sweep import Sweep
 from curious_replay.sweep.task import Task, look
 from curious_replay.sweep.work import Ended
@@ -117,15 +117,18 @@ def test_only_names_methods(sweep_command, tmp_path, capsys):
     assert "--only names methods of the experiment, ['curious', 'uniform'], got 'curios'" in said
 
 
-def test_a_killed_sweep_goes_on_to_the_same_table(undisturbed, tmp_path, sweep_command, results):
+def test_a_killed_sweep_goes_on_to_the_same_table(either, tmp_path, sweep_command, results):
     """SIGKILL to the sweep at random moments: its runs save themselves, or are resumed."""
-    moments = random.Random(5)
-    for _ in range(3):
-        with start(sweep_command(tmp_path), subprocess.DEVNULL) as sweep:
-            time.sleep(moments.uniform(1.5, 7))
+    grid, undisturbed, origins = either
+    runs, moments = tmp_path / "runs" / "debug", random.Random(5)
+    for done in sorted(moments.sample(range(saves(undisturbed / "runs" / "debug")), 3)):
+        with start(sweep_command(tmp_path, grid=grid), subprocess.DEVNULL) as sweep:
+            wait_for(lambda done=done: saves(runs) >= done, sweep, PATIENCE)
+            time.sleep(moments.uniform(0, 0.5))
             sweep.kill()
-    assert cli.main(sweep_command(tmp_path, "--threads", "1")) == 0
+    assert cli.main(sweep_command(tmp_path, "--threads", "1", grid=grid)) == 0
     assert results(tmp_path) == results(undisturbed)
+    assert trunks(runs) == origins
 
 
 def start(command, stdout):

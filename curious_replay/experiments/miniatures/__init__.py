@@ -1,0 +1,20 @@
+"""The paper's questions in miniature: small worlds and agents, with the ratios that matter kept.
+
+Each experiment here has a ladder of sanity, and is registered before the runs that judge it are
+made. docs/miniatures.md says what shrinks and what stays.
+"""
+
+from curious_replay.experiments.miniatures import mirror, rooms, unchanged
+from curious_replay.experiments.miniatures.quick import quick
+
+MINIATURES = (
+    mirror.TURNED,
+    mirror.PARTS,
+    unchanged.SAME,
+    mirror.BACK,
+    rooms.NEW_OBJECT,
+    rooms.PARTS,
+)
+"""In the order in which they are listed."""
+QUICK = (quick(mirror.TURNED), quick(mirror.BACK))
+"""What a visitor runs."""
