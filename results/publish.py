@@ -14,26 +14,30 @@ figures, and a README.md that is made from it, as is the part of the project's R
 import argparse
 import shutil
 import sys
+from math import nan
 from pathlib import Path
 
 from curious_replay.analysis import stats
-from curious_replay.experiments import catalogue
-from curious_replay.experiments.experiment import Experiment, jobs
+from curious_replay.experiments import catalogue, design, miniatures
+from curious_replay.experiments.experiment import Experiment
+from curious_replay.experiments.jobs import jobs
+from curious_replay.experiments.measured import judged_anew, pooled, shared
+from curious_replay.experiments.miniatures import answers
 from curious_replay.experiments.page import bars
-from curious_replay.experiments.results import (
-    MeasureResult,
-    Results,
-    Row,
-    judged_anew,
-    pooled,
-    shared,
-)
+from curious_replay.experiments.results import LADDER, PAIRED, MeasureResult, Results, Row
 from curious_replay.report.tables import number
-from curious_replay.run.files import read_json, write_json
+from curious_replay.run.record.files import read_json, write_json
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
-BEGIN, END = "<!-- results: written by results/publish.py -->", "<!-- end of results -->"
+ANSWERS, RESULTS = "answers", "results"
+"""Parts of the README that are made from results."""
+MINIATURES = (
+    "Small worlds and agents that keep the ratios on which the effect of Curious Replay hangs. "
+    "Settings were chosen on seeds 0 to 2 and registered with the claims; the verdicts are of "
+    "others. [What shrinks and what stays](../../docs/miniatures.md). Each claim is "
+    "held, not shown or contradicted by pairs of runs that differ in nothing but what they replay."
+)
 CURVES = ("contacts", "model-error", "return")
 """Figures of a sweep that are kept, by the end of their names."""
 
@@ -57,6 +61,7 @@ def main() -> int:
             continue
         old.append(path)
         if not options.check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if options.check and old:
         names = ", ".join(str(path.relative_to(HERE.parent)) for path in old)
@@ -102,14 +107,43 @@ def pages() -> dict[Path, str]:
     """All pages that are made from results, by their path."""
     found = {path.parent: _read(path) for path in sorted(HERE.glob("*/results.json"))}
     made = {folder / "README.md": page(folder, results) for folder, results in found.items()}
+    named = {results.experiment: results for results in found.values()}
+    made[HERE / "miniatures" / "README.md"] = _miniatures(named)
     made[README] = _readme(found)
     return made
+
+
+def _miniatures(found: dict[str, Results]) -> str:
+    """The paper's questions, answered by the miniatures that were judged so far."""
+    lines = ["# The paper's questions in miniature", "", MINIATURES, "", *_answers(found), ""]
+    for experiment in miniatures.MINIATURES:
+        results = found.get(experiment.name)
+        if results is None:
+            lines += [f"- {experiment.title} (`{experiment.name}`): not run yet"]
+        else:
+            failed = [rung.name for rung in results.ladder if not rung.held]
+            ladder = f"the ladder fails at: {'; '.join(failed)}" if failed else "the ladder holds"
+            link = f"[{experiment.title}](../{experiment.name}-{results.scale}/README.md)"
+            lines += [f"- {link}: {ladder}"]
+    return "\n".join([*lines, ""])
+
+
+def _answers(found: dict[str, Results]) -> list[str]:
+    """Every claim with the comparisons behind it, as a table in Markdown."""
+    table = answers.table(found)
+    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
+    rows = [f"| {' | '.join(map(str, line))} |" for line in lines]
+    return [*rows, "", table.caption]
 
 
 def page(folder: Path, results: Results) -> str:
     """One experiment: verdict, tables, figures, every run, how it was made."""
     lines = [f"# {results.title}", "", f"{results.where}, {results.scale} scale.", ""]
-    lines += [f"**{results.word.capitalize()}.** {results.verdict}", ""]
+    for claim in results.claims:
+        lines += [f"**{claim.word.capitalize()}.** {claim.verdict}", ""]
+    for said in design.how(catalogue.find(results.experiment)):
+        lines += [said, ""]
+    lines += [*_ladder(results), *_pairs(results)]
     for measure in results.measures:
         lines += [*table(measure), ""]
     lines += [f"![{path.stem}]({path.name})" for path in sorted(folder.glob("*.svg"))]
@@ -135,10 +169,14 @@ def _settings(results: Results) -> list[str]:
     train, (ratio, batch) = first.config.train, first.config.updates_per_step
     pixels = first.config.env.image_size
     rules = {job.method.name: job.config.replay.rule() for job in found}
+    begin = ""
+    if first.trunk is not None:
+        begin = f", the first {first.trunk.config.train.steps:,} in the trunk"
+        rules = {"trunk": first.trunk.config.replay.rule(), **rules}
     return [
-        f"Each run has {train.steps:,} steps, images of {pixels} x {pixels} pixels, and an update "
-        f"with {train.batch_size} x {train.batch_length} steps every {batch / ratio:g} steps. The "
-        "rules of replay:",
+        f"Each run has {train.steps:,} steps{begin}, images of {pixels} x {pixels} pixels, and an "
+        f"update with {train.batch_size} x {train.batch_length} steps every {batch / ratio:g} "
+        "steps. The rules of replay:",
         "",
         *(f"- {name}: `{rule}`" for name, rule in rules.items()),
     ]
@@ -163,6 +201,40 @@ def table(measure: MeasureResult) -> list[str]:
     return rows
 
 
+def _ladder(results: Results) -> list[str]:
+    """What must hold before methods are compared, as a table in Markdown."""
+    if not results.ladder:
+        return []
+    rows = ["| rung | must be | median | by seed | held |", "|---|---|---|---|---|"]
+    for rung in results.ladder:
+        median, *values = (
+            number(nan if each is None else each) for each in (rung.median, *rung.values)
+        )
+        held = "yes" if rung.held else "**no**"
+        rows.append(f"| {rung.name} | {rung.bound} | {median} | {', '.join(values)} | {held} |")
+    return [*rows, "", LADDER, ""]
+
+
+def _pairs(results: Results) -> list[str]:
+    """All comparisons of pairs as a table in Markdown; none of runs that are groups."""
+    rows = [
+        "| seed by seed | pairs | better | ties | effect, 95 % interval | p | corrected | claim |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for claim in results.claims:
+        for one in claim.compared:
+            effect, low, high, p, corrected = (
+                number(nan if each is None else each)
+                for each in (one.effect, one.low, one.high, one.p, one.corrected)
+            )
+            rows.append(
+                f"| {claim.measure}: {one.task}, {one.first} against {one.second} | {one.pairs} "
+                f"| {one.better} | {one.ties} | {effect} ({low} to {high}) | {p} | {corrected} "
+                f"| {one.outcome} |"
+            )
+    return [*rows, "", PAIRED, ""] if len(rows) > 2 else []
+
+
 def _by_seed(row: Row) -> str:
     numbers = [number(value) for value in row.numbers]
     if len(numbers) != len(row.seeds):
@@ -172,11 +244,12 @@ def _by_seed(row: Row) -> str:
 
 def _readme(found: dict[Path, Results]) -> str:
     text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    named = {results.experiment: results for results in found.values()}
+    text = _between(text, ANSWERS, _short(named))
     order = [*catalogue.experiments()]
+    told = {folder: results for folder, results in found.items() if not _is_miniature(results)}
     parts = []
-    for folder, results in sorted(found.items(), key=lambda item: order.index(item[1].experiment)):
+    for folder, results in sorted(told.items(), key=lambda item: order.index(item[1].experiment)):
         link = f"[{results.title}](results/{folder.name}/README.md)"
         claim = catalogue.find(results.experiment).claim.text
         parts += [
@@ -184,8 +257,32 @@ def _readme(found: dict[Path, Results]) -> str:
             f"**{results.word}**.",
             "",
         ]
+        for further in results.claims[1:]:
+            parts += [f"Claim: “{further.text}.” Here: **{further.word}**.", ""]
         parts += [*table(results.measures[0]), ""]
-    return f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}"
+    return _between(text, RESULTS, parts)
+
+
+def _between(text: str, part: str, lines: list[str]) -> str:
+    """The text with these lines between the marks of a part."""
+    begin, end = f"<!-- {part}: written by results/publish.py -->", f"<!-- end of {part} -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n\n" + "\n".join(lines) + f"\n{end}{after}"
+
+
+def _short(found: dict[str, Results]) -> list[str]:
+    """The questions with the verdict on each claim and the numbers behind it, a row for each."""
+    rows = ["| | Claim | Verdict | In numbers |", "|---|---|---|---|"]
+    for question, claim in answers.claims(found):
+        numbers = "; ".join(answers.sentence(one) for one in claim.compared)
+        told = f"**{question.name}** {question.text}"
+        rows.append(f"| {told} | {claim.text} | {claim.word} | {numbers or '–'} |")
+    return [*rows, ""]
+
+
+def _is_miniature(results: Results) -> bool:
+    return results.experiment in [experiment.name for experiment in miniatures.MINIATURES]
 
 
 def _read(path: Path) -> Results:

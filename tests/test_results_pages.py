@@ -3,9 +3,13 @@
 import importlib.util
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from curious_replay.experiments import catalogue
+from curious_replay.experiments.experiment import Claim, Trunk
 
 ROOT = Path(__file__).parents[1]
 
@@ -82,6 +86,31 @@ def test_a_sweep_is_taken_over(publish, tmp_path):
     assert publish("--check") == 0
 
 
+def test_a_sweep_with_a_trunk_tells_every_comparison(publish, tmp_path, monkeypatch):
+    find = catalogue.find
+    plain = find("toy-mirror")
+    claim = Claim("It ends as soon", plain.claim.pairs, kind="similar", margin=0.1)
+    forked = replace(plain, trunk=Trunk(until=2000), also=(claim,))
+    monkeypatch.setattr(catalogue, "find", lambda x: forked if x == plain.name else find(x))
+    times = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    found = results([*range(7)], [*(2 * time for time in times[:6]), None], times)
+    assert publish(leave_a_sweep(tmp_path / "out" / "made-up-mini", found)) == 0
+    page = (tmp_path / "results" / "made-up-mini" / "README.md").read_text()
+    assert "**Held.** Curious Replay solves it again sooner than uniform replay: held" in page
+    assert "**Contradicted.** It ends as soon: contradicted at mini scale" in page
+    assert (
+        "All methods go on from the same run of each seed, which has uniform replay until" in page
+    )
+    assert (
+        "| steps to solve it again: toy/mirror, DreamerV3 CR against DreamerV3 | 7 | 7 | 0 "
+        "| 0.5 (0 to 0.5) | 0.01562 | 0.03125 | for |"
+    ) in page
+    assert "4,500 steps, the first 2,000 in the trunk, images of 32 x 32 pixels" in page
+    assert "- trunk: `Uniform(" in page
+    readme = (tmp_path / "README.md").read_text()
+    assert "Claim: “It ends as soon.” Here: **contradicted**." in readme
+
+
 def test_seeds_of_another_sweep_are_added(publish, tmp_path):
     out = tmp_path / "out" / "made-up-mini"
     publish(leave_a_sweep(out, FIRST))
@@ -124,3 +153,57 @@ def test_a_number_changed_by_hand_is_found(page, publish, tmp_path, capsys):
     assert f"out of date: {page}" in capsys.readouterr().err
     assert publish() == 0
     assert publish("--check") == 0
+
+
+def judged(curious, ladder_held=True):
+    """Results of the rooms in miniature, with ten seeds of two methods."""
+    seeds = [*range(100, 110)]
+    rows = [
+        {"task": "toy/two-rooms", "method": method, "seeds": seeds, "values": values, "paper": ""}
+        for method, values in (
+            ("uniform", [None] * 10), ("curious", curious), ("balanced", [1500.0] * 10)
+        )
+    ]  # fmt: skip
+    measure = {"name": "frames to contact 5", "lower_is_better": True, "rows": rows}
+    rung = {"name": "a rung", "bound": "at most 2", "values": [1.0, None], "median": 1.5,
+            "held": ladder_held}  # fmt: skip
+    return {**FIRST, "experiment": "mini-rooms", "measures": [measure], "ladder": [rung]}
+
+
+def test_a_miniature_answers_its_question(publish, tmp_path):
+    sweep = tmp_path / "out" / "mini-rooms-mini"
+    assert publish(leave_a_sweep(sweep, judged([1000.0 + seed for seed in range(10)]))) == 0
+    page = (tmp_path / "results" / "mini-rooms-mini" / "README.md").read_text()
+    assert "| a rung | at most 2 | 1.5 | 1, – | yes |" in page
+    claim = "Curious Replay touches it five times sooner than uniform replay does"
+    found = "curious against uniform: 0 (0 to 0), better in 10 of 10, p = 0.001953"
+    asked = "**Q1** Does it adapt sooner when the world changes?"
+    readme = (tmp_path / "README.md").read_text()
+    assert f"| {asked} | {claim} | held | {found} |" in readme
+    assert readme.count("mini-rooms-mini") == 0  # its table is on its own page
+    answers = (tmp_path / "results" / "miniatures" / "README.md").read_text()
+    assert f"{claim} | held | curious against uniform | 0 (0 to 0) | 10 of 10 | 0.001953 |" in (
+        answers
+    )
+    assert "(../mini-rooms-mini/README.md): the ladder holds" in answers
+    assert "(`mini-rooms-parts`): not run yet" in answers
+
+
+def test_a_rung_that_fails_is_named_beside_the_answers(publish, tmp_path):
+    sweep = tmp_path / "out" / "mini-rooms-mini"
+    assert publish(leave_a_sweep(sweep, judged([1000.0] * 10, ladder_held=False))) == 0
+    page = (tmp_path / "results" / "mini-rooms-mini" / "README.md").read_text()
+    assert "| a rung | at most 2 | 1.5 | 1, – | **no** |" in page
+    answers = (tmp_path / "results" / "miniatures" / "README.md").read_text()
+    assert "the ladder fails at: a rung" in answers
+
+
+def test_seeds_that_are_missing_leave_a_registered_claim_open(publish, tmp_path):
+    kept = tmp_path / "results" / "mini-mirror-mini" / "results.json"
+    found = json.loads(kept.read_text())
+    for measure in found["measures"]:
+        for row in measure["rows"]:
+            row["seeds"], row["values"] = row["seeds"][:9], row["values"][:9]
+    assert publish(leave_a_sweep(tmp_path / "out" / "mini-mirror-mini", found)) == 0
+    readme = (tmp_path / "README.md").read_text()
+    assert "in the new world than uniform replay | not tested | – |" in readme
