@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from curious_replay.errors import UsageError
+
 DEEPEST = 64
 """Lists and objects within each other in a JSON file; ours have less than ten."""
 LARGEST = 10**300
@@ -38,7 +40,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-class UnreadableError(ValueError):
+class UnreadableError(UsageError):
     """A file is damaged, or is not what it should be."""
 
 

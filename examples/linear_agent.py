@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+import curious_replay as cr
 from curious_replay import cli
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.interface import (
@@ -25,18 +26,16 @@ from curious_replay.agents.interface import (
     PolicyState,
 )
 from curious_replay.agents.spaces import Spaces
-from curious_replay.run.agent_presets import PRESETS, Overrides
-from curious_replay.run.agents import AGENTS, AgentEntry
-from curious_replay.run.config import Choice
+from curious_replay.bounds import Positive, Share
 
 
 @dataclass(frozen=True)
 class LinearConfig:
     """Settings: each is an option of the command line, as --agent.lr."""
 
-    lr: float = 1e-2
+    lr: Positive = 1e-2
     """Learning rate."""
-    exploration: float = 0.1
+    exploration: Share = 0.1
     """Share of random actions while collecting."""
 
 
@@ -46,7 +45,7 @@ class Linear(Agent):
     def __init__(self, config: LinearConfig, spaces: Spaces, seed: int, device: str) -> None:
         super().__init__(spaces, seed, device)
         if not spaces.discrete or not spaces.vector:
-            raise ValueError("the agent linear needs discrete actions and numbers to see")
+            raise cr.UsageError("the agent linear needs discrete actions and numbers to see")
         self.config = config
         with torch.random.fork_rng(devices=[]):  # whatever else is drawn, the seed decides
             torch.manual_seed(seed)
@@ -96,8 +95,8 @@ class Linear(Agent):
         return predicted
 
 
-def preset(kind: str, choice: Choice) -> Overrides:
-    """What differs from the defaults, by kind of environment, and by scale of `choice`."""
+def preset(family: str, choice: cr.Choice) -> dict[str, dict[str, Any]]:
+    """What differs from the defaults, by family of environments, and by scale of `choice`."""
     return {
         "train": {"steps": 2000, "batch_length": 16, "prefill": 100, "ratio": 16.0},
         "replay": {"capacity": 10_000},
@@ -105,15 +104,7 @@ def preset(kind: str, choice: Choice) -> Overrides:
     }
 
 
-def make(config: Any, spaces: Spaces, seed: int, device: str) -> Agent:
-    """As `AgentEntry` asks for it."""
-    return Linear(config, spaces, seed, device)
-
-
-AGENTS["linear"] = AgentEntry(
-    LinearConfig, make, {"lr": (1e-30, 1.0), "exploration": (0.0, 1.0)}, predicts_images=False
-)
-PRESETS["linear"] = preset
+cr.register_agent("linear", LinearConfig, Linear, preset, predicts_images=False)
 
 if __name__ == "__main__":
     sys.exit(cli.main())

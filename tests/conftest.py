@@ -4,6 +4,8 @@ from multiprocessing import forkserver
 
 import pytest
 
+from curious_replay import host
+
 # Tests run side by side, one in each process: more threads would only wait for each other. This
 # is set before torch is loaded, and passed on to the processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -15,6 +17,12 @@ def no_waiting_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled_anew():
+    """What Numba has kept of a source that was changed since is not what is to be tested."""
+    host.forget_stale_results(host.COMPILED)
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def test_without_peers_only_ours_is_timed(tmp_path):
     run("replay.py", *quick, "--out", tmp_path)
     results = json.loads((tmp_path / "replay.json").read_text())
     assert set(results["tree"]["100"]) == {"curious"}
-    assert set(results["buffer"]) == {"curious", "limit: NumPy copy"}
+    assert set(results["buffer"]) == {"curious", "curious, no repeats", "limit: NumPy copy"}
 
 
 def test_only_the_wanted_works_are_timed(tmp_path):
@@ -52,11 +52,25 @@ def test_only_the_wanted_works_are_timed(tmp_path):
     assert results["buffer"]["curious"].keys() == {"add"}
 
 
+def test_novelty(tmp_path):
+    quick = ["--steps", 400, "--batch", 4, 8, "--ratios", 4, 64, "--terms", 2]
+    done = run("novelty.py", *quick, "--out", tmp_path)
+    rows = json.loads((tmp_path / "novelty.json").read_text())["rows"]
+    shares = {(row["rule"], row["ratio"]): row["novelty_share"] for row in rows}
+    assert shares["curious", 4] > shares["curious", 64] > 0
+    assert shares["balanced 0.3", 4] == pytest.approx(0.3)
+    assert "| curious | 64 | 2 | 24 |" in done.stdout
+    run("novelty.py", *quick, "--no-repeats", "--out", tmp_path)
+    apart = json.loads((tmp_path / "novelty.json").read_text())["rows"]
+    assert min(row["distinct"] for row in apart) > max(row["distinct"] for row in rows)
+
+
 @pytest.mark.slow
 def test_update(tmp_path):
     quick = ["--sizes", "debug", "--rounds", 1, "--windows", 2, "--length", 4, "--steps", 300]
     peer = ["--sheeprl-python", sys.executable]
     quick += ["--agents", "dreamerpro", "iris", "--scale", "debug"]
+    quick += ["--small", "mirror", "--against", BENCH.parent]
     done = run("update.py", *quick, *peer, "--threads", 1, "--out", tmp_path)
     results = json.loads((tmp_path / "update.json").read_text())
     result = results["sizes"]["debug"]
@@ -77,3 +91,33 @@ def test_update(tmp_path):
     for row in results["agents"].values():
         assert row["seconds"] > 0 and row["batch"] == [2, 8] and row["parameters"] > 1000
     assert "One update of each agent at debug scale" in done.stdout
+    small = results["small"]["mirror"]["milliseconds"]
+    assert list(small) == ["before", "now", "now, 16 pixels, half of the starts"]
+    assert min(small.values()) > 0
+    assert "One small update, mirror" in done.stdout
+
+
+@pytest.mark.slow
+def test_only_checkouts_are_compared(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run("update.py", "--against", tmp_path, "--out", tmp_path)
+    assert f"must be a checkout of this project, got {tmp_path}" in caught.value.stderr
+
+
+@pytest.mark.slow
+def test_a_checkout_without_a_setting_is_no_contestant(tmp_path):
+    """What an older one cannot do is said, not left out in silence."""
+    for package in ("curious_replay", "curious_replay/agents"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    agents = tmp_path / "curious_replay/agents"
+    (agents / "spaces.py").touch()
+    (agents / "dreamer_v3_config.py").write_text(
+        "from dataclasses import dataclass\n@dataclass\nclass DreamerV3Config:\n    size: str\n"
+    )
+    quick = ["--sizes", "--agents", "--rounds", 1, "--steps", 300, "--small", "mirror"]
+    done = run("update.py", *quick, "--against", tmp_path, "--out", tmp_path)
+    assert "without mirror, before: DreamerV3Config of this checkout has no imag" in done.stderr
+    results = json.loads((tmp_path / "update.json").read_text())
+    assert "before" not in results["small"]["mirror"]["milliseconds"]
+    assert "agents" not in results

@@ -9,7 +9,8 @@ from PIL import Image
 
 from curious_replay import cli, doctor
 from curious_replay.commands import envs
-from curious_replay.envs import find, make, names
+from curious_replay.envs import find, make, names, registry
+from curious_replay.errors import UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +37,10 @@ def has_magenta(images):
 def test_envs_lists_each_name_on_one_line(arguments, capsys):
     assert cli.main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(names())
-    for name, line in zip(names(), lines, strict=True):
+    assert [line.split()[0] for line in lines] == [*names(), "minigrid/ID", "switch"]
+    for name, line in zip(names(), lines, strict=False):
         assert find(name).description in line
-        assert len(line) <= 80
+    assert max(map(len, lines)) <= 80
 
 
 def test_envs_lists_those_with_a_tag(capsys):
@@ -48,6 +49,18 @@ def test_envs_lists_those_with_a_tag(capsys):
     assert listed == ["toy/count", "toy/two-rooms", "toy/mirror"]
     assert cli.main(["envs", "list", "--tag", "tiny"]) == 2
     assert "no environment has the tag 'tiny'; tags are assay" in capsys.readouterr().err
+
+
+def test_envs_lists_all_tasks_of_minigrid(capsys, monkeypatch):
+    def listed():
+        assert cli.main(["envs", "list", "--tag", "minigrid"]) == 0
+        return [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+
+    found = listed()
+    assert len(found) == len(set(found)) > 150
+    assert {"minigrid/lava", "minigrid/DoorKey-5x5", "minigrid/FourRooms"} <= set(found)
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)  # as if it were not installed
+    assert listed() == [name for name in names() if name.startswith("minigrid/")]
 
 
 def test_help_names_every_tag(capsys):
@@ -114,6 +127,13 @@ def test_show_writes_into_out_by_default(tmp_path, monkeypatch):
     ("options", "message"),
     [
         (["craftr"], "did you mean crafter"),
+        (["switch"], "a switch is made of other worlds: name one of them"),
+        (["minigrid/DoorKy-5x5"], "no task 'DoorKy-5x5'; did you mean DoorKey-5x5"),
+        (["minigrid/new-objct"], "did you mean new-object?"),
+        (
+            ["minigrid/qqq"],
+            "MiniGrid has no task 'qqq'; `curious envs list --tag minigrid` has all",
+        ),
         (["crafter", "--phase", "ball"], "crafter has no phase"),
         (["crafter", "--camera", "ray"], "crafter has no camera"),
         (["toy/two-rooms", "--phase", "ball"], "unknown phase 'ball'"),
@@ -129,6 +149,26 @@ def test_mistakes_are_explained_without_a_traceback(
     monkeypatch.chdir(tmp_path)
     assert cli.main(["envs", "show", "--frames", "2", *options]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("bug", [ValueError("wrong"), TypeError("wrong")])
+def test_mistakes_of_the_code_keep_their_traceback(bug, monkeypatch):
+    def fails(arguments, console):
+        raise bug
+
+    monkeypatch.setattr(envs, "main", fails)
+    with pytest.raises(type(bug)) as caught:
+        cli.main(["envs"])
+    assert caught.value is bug
+
+
+def test_what_a_user_did_wrong_is_told_in_one_line(monkeypatch, capsys):
+    def refuses(arguments, console):
+        raise UsageError("--frames must be at least 1, got 0")
+
+    monkeypatch.setattr(envs, "main", refuses)
+    assert cli.main(["envs"]) == 2
+    assert capsys.readouterr().err == "curious: --frames must be at least 1, got 0\n"
 
 
 def test_installed_command():
@@ -182,6 +222,14 @@ def test_doctor_without_torch_or_the_package_itself(monkeypatch):
     assert [each.name for each in found].count("torch") == 1
     monkeypatch.setattr(doctor, "_version", lambda name: None)
     assert verdicts(doctor.packages())["curious-replay"][0] == "problem"
+
+
+def test_doctor_says_how_to_get_minigrid_which_is_no_problem(monkeypatch):
+    assert verdicts(doctor.packages())["minigrid"] == ("ok", "")
+    real = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "minigrid" else real(name))
+    verdict, advice = verdicts(doctor.packages())["minigrid"]
+    assert (verdict, "curious-replay[minigrid]" in advice) == ("note", True)
 
 
 def test_a_problem_makes_the_exit_code(monkeypatch, capsys, tmp_path):

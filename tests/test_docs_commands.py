@@ -11,10 +11,12 @@ import tyro
 from pages import ROOT, TEXTS, shown
 
 from curious_replay import cli
-from curious_replay.run.agents import AGENTS
-from curious_replay.run.config import EvalConfig, RecordConfig, TrainConfig
-from curious_replay.run.env_config import FAMILIES
-from curious_replay.run.replay_config import REPLAYS
+from curious_replay.commands import fork
+from curious_replay.run import Choice, preset
+from curious_replay.run.settings.agents import AGENTS
+from curious_replay.run.settings.config import EvalConfig, RecordConfig, TrainConfig
+from curious_replay.run.settings.env_config import FAMILIES
+from curious_replay.run.settings.replay_config import REPLAYS
 
 OF_EXAMPLES = {"--replay.cap", "--agent.lr"}  # settings that examples add
 
@@ -57,6 +59,8 @@ class UnderstoodError(Exception):
 @pytest.fixture
 def only_read(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    made = preset(Choice(env="toy/mirror", replay="uniform"))
+    monkeypatch.setattr(fork, "load_config", lambda folder: made)  # runs that a reader has by then
     real = tyro.cli
 
     def read(*args, **kwargs):

@@ -20,13 +20,14 @@ from pages import ROOT, TEXTS, shown
 from curious_replay import cli
 
 # Words of a page in place of which a reader puts their own.
-PLACEHOLDERS = {"runs/mini": "runs/debug"}
+PLACEHOLDERS = {"runs/mini": "runs/debug", "8000": "40"}
 NAMES = {"envs": "toy/count", "sweep": "toy-mirror"}  # instead of NAME
 # What makes a command small; what comes last counts.
 SMALLER = {
     "train": "--scale debug --train.steps 60 --train.prefill 20 --train.pretrain 2 "
     "--train.threads 1 --eval.every 0",
     "resume": "--train.steps 90",
+    "fork runs/first": "--train.steps 100",
     "eval": "--episodes 1",
     "sweep": "--scale debug --seeds 1",
     "envs show": "--frames 5",
@@ -38,6 +39,7 @@ SMALLER_PYTHON = {
     'scale="mini"), seed=1': 'scale="debug"), seed=1',
     "steps=10_000": "steps=60",
     "evaluate(run, episodes=10": "evaluate(run, episodes=1",
+    "at=8000": "at=40",
 }
 NOT_RUN = {
     r"(\.venv/bin/)?pip install .*": "needs a package index; tests/test_wheel.py installs",
@@ -47,8 +49,9 @@ NOT_RUN = {
     r"python soak/soak\.py .*": "takes an hour; tests/test_soak.py runs a short one",
     r"python soak/long_run\.py .*": "needs an hour's run; tests/test_long_run.py makes one up",
     r"python docs/make_pictures\.py": "draws the pictures of this repository anew, for minutes",
+    r"python docs/make_api\.py": "writes a page of this repository; tests/test_public.py compares",
     r"(python my_file\.py|curious train) .*\.\.\.": "a pattern of commands",
-    r"curious (train|eval|sweep|report)": "the name of a command, within a sentence",
+    r"curious (train|fork|eval|sweep|report)": "the name of a command, within a sentence",
     r"\.ci/run|pytest .*|ruff .*|mypy": "what runs these tests, and runs beside them",
     r"mkdocs build --strict": "tests/test_docs.py builds the site",
     r"pip wheel .*|rm -rf build": "tests/test_wheel.py builds the wheel",
@@ -58,11 +61,16 @@ RUNS = "curious train --env object-interaction --replay {0} --logdir runs/{0}"
 BEFORE = {"analysis.md": [RUNS.format("curious"), RUNS.format("uniform")]}
 # What an earlier page shows too is run there; but this one goes on with it.
 ON_ITS_OWN = "training.md"
-EXAMPLES = "extending.md"  # its Python is in examples/: tests/test_extending.py
+# Python that is run elsewhere: tests/test_extending.py (it is in examples/), tests/test_public.py.
+EXAMPLES = ("extending.md", "api.md")
 SLOW = {"README.md", "training.md", "analysis.md", "experiments.md", "extending.md", "sweeps.md"}
 
 MY_MODULE = """
 import gymnasium
+from gymnasium.envs.classic_control import CartPoleEnv
+
+class Heavy(CartPoleEnv):
+    pass
 
 class MyEnv(gymnasium.Env):
     action_space = gymnasium.spaces.Discrete(2)
@@ -194,7 +202,7 @@ def test_a_page_can_be_followed(page, folder, monkeypatch):
             elif command not in done and why_not(command) is None:
                 run(smaller(command), where, monkeypatch)
                 done.add(command)
-        if each.python and page != EXAMPLES:
+        if each.python and page not in EXAMPLES:
             monkeypatch.chdir(folder)
             exec(compile(smaller_python(each.python), page, "exec"), names_of_a_loop())
 

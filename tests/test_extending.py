@@ -14,10 +14,9 @@ from gymnasium.utils.env_checker import check_env
 from curious_replay import cli
 from curious_replay.analysis.load import load_run
 from curious_replay.replay import Curious, ReplayBuffer
-from curious_replay.run.agent_presets import PRESETS
-from curious_replay.run.agents import AGENTS
-from curious_replay.run.files import read_lines
-from curious_replay.run.replay_config import REPLAYS
+from curious_replay.run.record.files import read_lines
+from curious_replay.run.settings.agents import AGENTS
+from curious_replay.run.settings.replay_config import REPLAYS
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -28,7 +27,7 @@ QUIET = ["--record.no-tensorboard", "--train.threads", "1", "--eval.every", "0"]
 @pytest.fixture
 def example(monkeypatch):
     """Load an example by name; what it enters is known until the end of the test."""
-    tables = (AGENTS, PRESETS, REPLAYS)
+    tables = (AGENTS, REPLAYS)
     before = [dict(table) for table in tables]
 
     def load(name):

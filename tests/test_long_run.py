@@ -17,7 +17,7 @@ sys.path.insert(0, str(TOOL.parent))
 from long_run import GIB, LongRun, measure  # noqa: E402
 
 from curious_replay.analysis.load import load_runs  # noqa: E402
-from curious_replay.run.environments import look_at  # noqa: E402
+from curious_replay.run.worlds.environments import look_at  # noqa: E402
 
 
 @pytest.fixture

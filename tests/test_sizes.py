@@ -9,6 +9,8 @@ MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 60
 MOST_LINES_OF_THE_METHOD = 100  # on one screen
 
+MOST_MODULES = 15  # side by side in a package
+
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -19,6 +21,12 @@ def test_files_and_functions_are_short(path):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno + 1 <= MOST_LINES_OF_A_FUNCTION, node.name
+
+
+def test_packages_of_a_run_can_be_taken_in_at_a_glance():
+    folders = [PACKAGE / "run", *(path for path in (PACKAGE / "run").iterdir() if path.is_dir())]
+    for folder in folders:
+        assert len([*folder.glob("*.py")]) - 1 <= MOST_MODULES, folder
 
 
 def test_the_method_is_on_one_screen():

@@ -16,6 +16,7 @@ from curious_replay.demo import stream
 from curious_replay.demo.model import Learner
 from curious_replay.demo.plan import Plan
 from curious_replay.replay import Curious, ReplayBuffer, Rule, Uniform
+from curious_replay.run_folder import CHECKPOINTS, CONFIG
 
 Array = np.ndarray
 Tick = Callable[[], None]
@@ -128,7 +129,7 @@ def save_replay(buffer: ReplayBuffer, name: str, seed: int, plan: Plan, folder: 
     """Leave a run folder with nothing but settings and replay, for the explorer to read."""
     frames_per_step = stream.FRAMES_PER_STEP * plan.arenas
     step = plan.before + plan.after
-    checkpoint = folder / "checkpoints" / f"000001-step-{step * plan.arenas}"
+    checkpoint = folder / CHECKPOINTS / f"000001-step-{step * plan.arenas}"
     checkpoint.mkdir(parents=True)
     buffer.save(checkpoint / "replay")
     counters = {"frame": step * frames_per_step, "step": step * plan.arenas}
@@ -141,4 +142,4 @@ def save_replay(buffer: ReplayBuffer, name: str, seed: int, plan: Plan, folder: 
             "schedule": [[0, "empty"], [frames_per_step * plan.before, "ball"]],
         },
     }
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / CONFIG).write_text(json.dumps(config))

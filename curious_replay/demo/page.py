@@ -13,7 +13,7 @@ from curious_replay.demo.plan import Plan
 from curious_replay.envs.film import write_gif
 from curious_replay.report.explorer import explorer
 from curious_replay.report.page import EXPLAINED, assemble, figure_html, film_html
-from curious_replay.run.video import dreams_film
+from curious_replay.run.record.video import dreams_film
 
 FILM_COLUMNS, PICTURES_PER_SECOND = 4, 4.0
 SECTIONS = {"result": "Result", "dreams": "Dreams", "replay": "What is replayed", "how": "How"}

@@ -17,7 +17,10 @@ Steps = dict[str, Array]
 PIXELS = 32
 FRAMES_PER_STEP = 2
 BALL = "magenta"
-LOGGED = ("log_agent_position", f"log_{BALL}_position", f"log_{BALL}_pixels")
+LOGGED = {
+    name: name for name in ("log_agent_position", f"log_{BALL}_position", f"log_{BALL}_pixels")
+} | {"log_frame": "frame"}
+"""What is stored with each step, and its name in the info."""
 FEWEST_PIXELS = 6
 """Of the ball in a picture that is a test: a speck of it says little."""
 CLEAR_PIXELS = 60
@@ -50,7 +53,7 @@ def _drive(seed: int, arenas: int, before: int, after: int) -> Steps:
     images, logged = [], []
     for action in actions:
         images.append(observation["image"])
-        logged.append([info[name] for name in LOGGED])
+        logged.append([info[name] for name in LOGGED.values()])
         observation, _, _, _, info = env.step(action)
     env.close()
     count = len(actions)

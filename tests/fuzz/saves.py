@@ -12,7 +12,8 @@ from curious_replay.replay import Curious, Mixture, ReplayBuffer, TemporalDiffer
 from curious_replay.replay import manifest as replay_manifest
 from curious_replay.replay.fields import FLAGS, Layout
 from curious_replay.replay.storage import chunk_name, field_offset
-from curious_replay.run import checkpoint as checkpoints
+from curious_replay.run.record import checkpoint_files
+from curious_replay.run.record.checkpoint import Checkpoints
 
 
 def small_buffer(mixed: bool = False, window: Any = "last") -> ReplayBuffer:
@@ -22,7 +23,9 @@ def small_buffer(mixed: bool = False, window: Any = "last") -> ReplayBuffer:
     for t in range(30):
         flags = {name: np.array([t % 7 == i, t % 9 == i]) for i, name in enumerate(FLAGS)}
         image = np.full((2, 2, 2, 3), t, np.uint8)
-        buffer.add({**flags, "image": image, "log_pos": np.full((2, 3), t, np.float32)})
+        when = {"log_frame": np.full(2, 2 * t), "log_phase": np.zeros(2, np.int32)}
+        place = {"log_pos": np.full((2, 3), t, np.float32)}
+        buffer.add({**flags, "image": image, **place, **when})
     for _ in range(3):
         batch = buffer.sample(2)
         signals = {name: np.ones(batch.ids.shape) for name in ("model", "td")}
@@ -73,7 +76,7 @@ def save_checkpoint(folder: Path) -> None:
     }
     agent = {"layer.weight": torch.ones(3, 4), "layer.bias": torch.zeros(4)}
     policy = {"generator": torch.zeros(16, dtype=torch.uint8)}
-    checkpoints.Checkpoints(folder / "checkpoints").save(60, state, agent, policy, small_buffer())
+    Checkpoints(folder / "checkpoints").save(60, state, agent, policy, small_buffer())
 
 
 def only_checkpoint(folder: Path) -> Path:
@@ -87,9 +90,9 @@ def repair_checkpoint(folder: Path) -> None:
 
 def repair_manifest(place: Path) -> None:
     """The same for any checkpoint."""
-    path = place / checkpoints.MANIFEST
+    path = place / checkpoint_files.MANIFEST
     content = json.loads(path.read_text())
     for name in content["files"]:
-        content["files"][name] = checkpoints._measure(place / name)
+        content["files"][name] = checkpoint_files._measure(place / name)
     content.pop("crc32")
-    path.write_text(json.dumps({**content, "crc32": checkpoints._checksum(content)}))
+    path.write_text(json.dumps({**content, "crc32": checkpoint_files._checksum(content)}))

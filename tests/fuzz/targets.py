@@ -17,22 +17,22 @@ from saves import (
     small_buffer,
     use_buffer,
 )
-from whole_runs import repair_newest, resume, write_assay, write_report, write_trained
+from whole_runs import fork_anew, repair_newest, resume, write_assay, write_report, write_trained
 
 from curious_replay.agents.blocks import perceptual
 from curious_replay.agents.blocks.weights import read_tensors
 from curious_replay.analysis import load, snapshots, stored
 from curious_replay.analysis.lines import read_table
 from curious_replay.envs.landscape import FolderBackgrounds
-from curious_replay.experiments.results import MeasureResult, Results, Row
+from curious_replay.experiments.results import ClaimResult, MeasureResult, Results, Row
+from curious_replay.experiments.verdict import Compared
 from curious_replay.replay import ReplayBuffer, SavedBuffer
 from curious_replay.run import Choice, load_config, preset
-from curious_replay.run import record as run_record
-from curious_replay.run import snapshots as run_snapshots
-from curious_replay.run.changes import Changes
-from curious_replay.run.checkpoint import Checkpoints
-from curious_replay.run.files import read_lines, to_json, write_json
-from curious_replay.run.record import Record
+from curious_replay.run.record import checkpoint_files
+from curious_replay.run.record import record as run_record
+from curious_replay.run.record import snapshots as run_snapshots
+from curious_replay.run.record.files import read_lines, to_json, write_json
+from curious_replay.run.record.record import Record
 from curious_replay.untrusted import read_json
 
 Read = Callable[[Path], Any]
@@ -110,10 +110,8 @@ def _resume_record(folder: Path) -> None:
 
 
 def _write_snapshot(folder: Path) -> None:
-    changes = Changes(2)
-    changes.see(["only", "only"])
     counters = {"frame": 60, "step": 60, "update": 3}
-    content = run_snapshots.take(small_buffer(), changes, counters, 1000)
+    content = run_snapshots.take(small_buffer(), ["only"], counters, 1000)
     run_snapshots.write(folder, content)
 
 
@@ -155,7 +153,11 @@ def _write_results(folder: Path) -> None:
     rows = [Row("task", method, [0, 1], [0.5, None], "1 ± 2") for method in ("a", "b")]
     measures = [MeasureResult("score", False, rows)]
     made = {"command": "x", "hours": 1.0}
-    found = Results("name", "Table 1", "Title", "mini", "held", "It held.", measures, [made])
+    compared = Compared("a", "new", "old", 6, 5, 1, 0.5, 0.2, None, 0.06, 0.06, "open")
+    claims = [ClaimResult("New is better", "score", "held", "It held.", [compared])]
+    found = Results(
+        "name", "Table 1", "Title", "mini", "held", "It held.", measures, claims, [made]
+    )
     (folder / "results.json").write_text(to_json(found.to_json()))
 
 
@@ -201,7 +203,7 @@ TARGETS = {
     "saved-buffer": Target(REPLAYS, _read_saved_buffer, repair_replay),
     "checkpoint": Target(
         (save_checkpoint,),
-        lambda folder: Checkpoints(folder / "checkpoints").read(only_checkpoint(folder)),
+        lambda folder: checkpoint_files.read(only_checkpoint(folder)),
         repair_checkpoint,
     ),
     "stored": Target(
@@ -217,5 +219,9 @@ TARGETS = {
     "torch-old": Target((_write_weights("old.pth"),), _read_weights("old.pth"), share=0.2),
     "report": Target((write_assay,), write_report, repair_stored, share=0.01),
     "resume": Target((write_trained,), resume, repair_newest, writes=True, share=0.01),
+    "fork": Target(
+        (lambda folder: write_trained(folder / "run"),), fork_anew,
+        lambda folder: repair_newest(folder / "run"), share=0.01,
+    ),
     "results": Target((_write_results,), _read_results, share=0.5),
 }  # fmt: skip

@@ -16,8 +16,16 @@ from fuzz import ALLOWED, fuzz
 from mutate_arrays import Harm
 from targets import TARGETS, Target
 
-INPUTS = {"record": 30, "mapped": 30, "torch": 40, "torch-old": 40, "report": 15, "resume": 15}
-SLOW = {"report", "resume"}
+INPUTS = {
+    "record": 30,
+    "mapped": 30,
+    "torch": 40,
+    "torch-old": 40,
+    "report": 15,
+    "resume": 15,
+    "fork": 15,
+}
+SLOW = {"report", "resume", "fork"}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from unittest import mock
@@ -11,8 +12,8 @@ from saves import repair_manifest, repair_replay, save_checkpoint
 
 from curious_replay.analysis.load import load_runs
 from curious_replay.report.page import report
-from curious_replay.run import Choice, preset
-from curious_replay.run.files import write_json
+from curious_replay.run import Choice, fork_run, preset
+from curious_replay.run.record.files import write_json
 
 sys.path.append(str(Path(__file__).parents[1] / "run"))
 import runs
@@ -24,7 +25,12 @@ def write_assay(folder: Path) -> None:
     config["env"]["schedule"] = [[0, "empty"], [40, "ball"]]
     config["env"]["action_repeat"] = 1
     write_json(folder / "config.json", config)
-    write_json(folder / "meta.json", {"seed": 0, "commit": "abc", "resumes": []})
+    parent = {
+        "id": "a", "folder": "/runs/trunk", "step": 20, "frame": 20, "checksum": "0123abcd",
+        "checkpoint": "000002-step-20", "changed": {}, "parent": None,
+    }  # fmt: skip
+    meta = {"seed": 0, "commit": "abc", "resumes": [], "id": "b", "parent": parent}
+    write_json(folder / "meta.json", meta)
     lines = {"metrics": [], "episodes": [], "probe": [], "speed": []}
     for t in range(5, 65, 5):
         counters = {"frame": t, "step": t, "update": t // 2}
@@ -64,5 +70,20 @@ def repair_newest(folder: Path) -> None:
 def resume(folder: Path) -> None:
     """Train two steps more, without asking git what is run: that is not about the folder."""
     settings = runs.config(train={"steps": 46, "prefill": 10, "save_every": 20})
-    with mock.patch("curious_replay.run.meta.git_state", return_value=(None, None)):
+    with mock.patch("curious_replay.run.record.meta.git_state", return_value=(None, None)):
         runs.train(settings, folder, resume=True, console=Console(file=io.StringIO()))
+
+
+def fork_anew(folder: Path) -> None:
+    """Fork the run with another rule; what is refused leaves nothing."""
+    forked = folder / "fork"
+    settings = runs.config(rule="count", train={"steps": 46, "prefill": 10, "save_every": 20})
+    try:
+        with mock.patch("curious_replay.run.record.meta.git_state", return_value=(None, None)):
+            fork_run(folder / "run", forked, settings)
+        assert (forked / "config.json").exists()
+    except ValueError:
+        assert not forked.exists()
+        raise
+    finally:
+        shutil.rmtree(forked, ignore_errors=True)
