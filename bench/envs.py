@@ -25,8 +25,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from curious_replay.envs.camera import OPENGL, camera_problems
 from curious_replay.envs.control import ControlSuite
+from curious_replay.envs.drawing.camera import OPENGL, camera_problems
 from curious_replay.envs.object_interaction import ObjectInteraction
 
 Work = Callable[[], object]

@@ -65,8 +65,8 @@ class Curious:
     """Ours."""
 
     def __init__(self, size: Any, batch: dict[str, np.ndarray]) -> None:
+        from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config  # noqa: PLC0415
         from curious_replay.agents.dreamer_v3 import DreamerV3  # noqa: PLC0415
-        from curious_replay.agents.dreamer_v3_config import DreamerV3Config  # noqa: PLC0415
         from curious_replay.agents.spaces import Spaces  # noqa: PLC0415
 
         self.batch = batch
@@ -144,7 +144,7 @@ class Small:
 
     def __init__(self, name: str, pixels: int, starts: float) -> None:
         spaces = importlib.import_module("curious_replay.agents.spaces")
-        v3 = importlib.import_module("curious_replay.agents.dreamer_v3_config")
+        v3 = importlib.import_module("curious_replay.agents.configs.dreamer_v3")
         shape: dict[str, Any] = {"size": "micro", "imagination": 8 if name == "mirror" else 10}
         if starts != 1:
             shape["starts"] = starts
@@ -155,7 +155,7 @@ class Small:
             agents = importlib.import_module("curious_replay.agents.dreamer_v3")
             self.agent = agents.DreamerV3(dreamer, seen, seed=0)
         else:
-            p2e = importlib.import_module("curious_replay.agents.plan2explore_config")
+            p2e = importlib.import_module("curious_replay.agents.configs.plan2explore")
             agents = importlib.import_module("curious_replay.agents.plan2explore")
             ensemble = replace(p2e.V3_ENSEMBLE, members=5)
             config = self._settings(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from curious_replay.envs.registry import make, register_env
     from curious_replay.envs.schedule import Schedule
     from curious_replay.envs.switch import Switch
-    from curious_replay.envs.vector import make_vector
+    from curious_replay.envs.vectors.vector import make_vector
     from curious_replay.errors import UsageError
     from curious_replay.replay.batch import Batch
     from curious_replay.replay.buffer import ReplayBuffer
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
         TemporalDifference,
         Uniform,
     )
-    from curious_replay.replay.reading import SavedBuffer
     from curious_replay.replay.rule import Rule
+    from curious_replay.replay.saves.reading import SavedBuffer
     from curious_replay.run.forking import fork
     from curious_replay.run.saved_run import evaluate, load_agent
     from curious_replay.run.settings.agents import register_agent

@@ -26,7 +26,7 @@ COMMANDS = {
     "experiments": ("experiments", "list the tables and figures that can be run"),
     "report": ("report", "compare runs on one page"),
     "demo": ("demo", "see within minutes what curious replay does"),
-    "envs": ("envs", "list the environments, or film one"),
+    "envs": ("envs", "list the environments, or record one"),
     "doctor": ("diagnose", "report what this machine has and what is missing"),
 }
 

@@ -161,7 +161,7 @@ def _nvidia_card() -> str | None:
 
 def camera_problems() -> dict[str, str | None]:
     """Why a camera cannot be used, None if it can; imported late, for MuJoCo may be missing."""
-    module = importlib.import_module("curious_replay.envs.camera")
+    module = importlib.import_module("curious_replay.envs.drawing.camera")
     problems: dict[str, str | None] = module.camera_problems()
     return problems
 

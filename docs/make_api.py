@@ -138,12 +138,12 @@ EXAMPLES = {
         cr.register_rule("mine", cr.Count)  # --replay mine --replay.beta 0.5
     """,
     "register_agent": """
-        from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+        from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
 
         cr.register_agent("mine", DreamerV3Config, "curious_replay.agents.dreamer_v3:DreamerV3")
     """,
     "register_env": """
-        cr.register_env("count", "curious_replay.envs.toy:CountingWorld")
+        cr.register_env("count", "curious_replay.envs.toys.toy:CountingWorld")
         env = cr.make("count", length=5)
     """,
 }

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from curious_replay.envs import find, make, names
-from curious_replay.envs.camera import OPENGL, camera_problems
-from curious_replay.envs.landscape import PaintedBackgrounds
+from curious_replay.envs.drawing.camera import OPENGL, camera_problems
+from curious_replay.envs.drawing.landscape import PaintedBackgrounds
 from curious_replay.envs.object_interaction import SCENES, ObjectInteraction
 
 Pixels = NDArray[np.uint8]

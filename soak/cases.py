@@ -20,7 +20,7 @@ ENVIRONMENTS = {
 }
 CHOOSES_ONLY = ("iris",)  # agents that need one of several actions
 NUMBERED = ("control/cartpole_balance", "object-interaction")  # worlds that need numbers instead
-FILMLESS = ("dreamerpro",)  # agents that predict no images
+VIDEOLESS = ("dreamerpro",)  # agents that predict no images
 ALWAYS = (
     "--scale", "debug", "--train.prefill", "16", "--train.log-every", "5", "--train.save-every",
     "10", "--train.threads", "1", "--replay.capacity", "64", "--eval.every", "15",
@@ -44,10 +44,10 @@ class Case:
 
     def arguments(self, folder: Path) -> list[str]:
         """The command line, without `curious`; it begins the run in the folder, or goes on."""
-        film = () if self.agent in FILMLESS else ("--record.video-every", "30")
+        video = () if self.agent in VIDEOLESS else ("--record.video-every", "30")
         return [
             "train", "--env", self.environment, "--agent", self.agent, "--replay", self.replay,
-            "--seed", str(self.seed), "--logdir", str(folder), "--resume", *ALWAYS, *film,
+            "--seed", str(self.seed), "--logdir", str(folder), "--resume", *ALWAYS, *video,
             *ENVIRONMENTS[self.environment], "--env.num-envs", str(self.num_envs),
             f"--env.{'' if self.processes else 'no-'}processes", "--train.steps", str(self.steps),
             "--replay.storage", self.storage,

@@ -20,7 +20,7 @@ from curious_replay.analysis.chart import COLORS, FAINT, STYLE, Chart
 from curious_replay.analysis.load import Run, load_runs
 from curious_replay.run.record.files import read_json, write_json
 from curious_replay.run.settings.config import load_config
-from curious_replay.run.worlds.environments import look_at
+from curious_replay.run.worlds.environments import inspect_env
 
 MINUTES = 5
 GIB = 2**30
@@ -92,7 +92,7 @@ def measure(run: Run, memory: float) -> LongRun:
     ends = np.arange(MINUTES, minutes[-1] + 1e-9, MINUTES)
     at = np.interp(ends, [0, *minutes], [0, *steps])
     config = load_config(run.folder)
-    step_bytes = look_at(config.choice.env, config.env).step_bytes
+    step_bytes = inspect_env(config.choice.env, config.env).step_bytes
     long = LongRun(
         name=f"{config.choice.env}, {config.choice.agent}",
         envs=config.env.num_envs,

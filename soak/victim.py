@@ -192,7 +192,7 @@ def _run(arguments: list[str], output: Path, trace: Path) -> None:
     notes.note(Learner, "update", "updating")
     notes.note(loop.Trainer, "_save", "saving")
     notes.note(loop.Trainer, "_evaluate", "evaluating")
-    notes.note(loop.Trainer, "_film", "filming")
+    notes.note(loop.Trainer, "_video", "filming")
     notes.note(Record, "video", "filming")
     notes.note(Record, "_write", "writing logs")
     notes.note(snapshots, "write", "writing logs")

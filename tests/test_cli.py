@@ -20,11 +20,11 @@ def narrow_terminal(monkeypatch):
 
 def pictures(path):
     """All pictures of a GIF, [time, height, width, 3]."""
-    with Image.open(path) as film:
+    with Image.open(path) as video:
         frames = []
-        for index in range(film.n_frames):
-            film.seek(index)
-            frames.append(np.asarray(film.convert("RGB")))
+        for index in range(video.n_frames):
+            video.seek(index)
+            frames.append(np.asarray(video.convert("RGB")))
         return np.stack(frames)
 
 
@@ -71,28 +71,28 @@ def test_help_names_every_tag(capsys):
         assert tag in help_text
 
 
-def test_show_films_a_random_policy(tmp_path, capsys):
-    out = tmp_path / "films" / "rooms.gif"
+def test_show_records_a_random_policy(tmp_path, capsys):
+    out = tmp_path / "videos" / "rooms.gif"
     assert cli.main(["envs", "show", "toy/two-rooms", "--frames", "30", "--out", str(out)]) == 0
-    film = pictures(out)
-    assert film.shape[1:] == (256, 256, 3)
-    assert len(film) <= 31  # pictures alike in a row are one in a GIF
-    assert len(film) > 5
-    assert not has_magenta(film)
+    video = pictures(out)
+    assert video.shape[1:] == (256, 256, 3)
+    assert len(video) <= 31  # pictures alike in a row are one in a GIF
+    assert len(video) > 5
+    assert not has_magenta(video)
     assert "31 pictures of 30 frames, phase empty" in capsys.readouterr().out
 
 
-def test_show_options_reach_the_film(tmp_path, capsys):
+def test_show_options_reach_the_video(tmp_path, capsys):
     out = tmp_path / "x.gif"
     show = ["envs", "show", "toy/two-rooms", "--out", str(out), "--frames", "40"]
     assert cli.main([*show, "--phase", "object", "--image-size", "32", "--zoom", "2"]) == 0
     assert pictures(out).shape[1:] == (64, 64, 3)
     assert "phase object" in capsys.readouterr().out
-    films = []
+    videos = []
     for seed in ("1", "1", "2"):
         cli.main([*show, "--seed", seed])
-        films.append(out.read_bytes())
-    assert films[0] == films[1] != films[2]
+        videos.append(out.read_bytes())
+    assert videos[0] == videos[1] != videos[2]
 
 
 def test_show_counts_frames_not_steps_and_says_which_camera(tmp_path, capsys):
@@ -140,7 +140,7 @@ def test_show_writes_into_out_by_default(tmp_path, monkeypatch):
         (["toy/count", "--frames", "0"], "at least one frame"),
         (["toy/count", "--zoom", "0"], "zoom"),
         (["toy/count", "--image-size", "8"], "image_size"),
-        (["toy/count", "--out", "film.mp4"], "written as .gif, got 'film.mp4'"),
+        (["toy/count", "--out", "video.mp4"], "written as .gif, got 'video.mp4'"),
     ],
 )
 def test_mistakes_are_explained_without_a_traceback(

@@ -17,7 +17,7 @@ sys.path.insert(0, str(TOOL.parent))
 from long_run import GIB, LongRun, measure  # noqa: E402
 
 from curious_replay.analysis.load import load_runs  # noqa: E402
-from curious_replay.run.worlds.environments import look_at  # noqa: E402
+from curious_replay.run.worlds.environments import inspect_env  # noqa: E402
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def run(tmp_path):
 
 def gib(steps):
     config = preset(Choice(env="toy/count", agent="dreamerv3", scale="debug"))
-    return steps * look_at("toy/count", config.env).step_bytes / GIB
+    return steps * inspect_env("toy/count", config.env).step_bytes / GIB
 
 
 def test_speeds_and_sizes_by_interval(run):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from curious_replay.replay import LoadError, ReplayBuffer
-from curious_replay.replay import manifest as replay_manifest
+from curious_replay.replay.saves import manifest as replay_manifest
 from curious_replay.untrusted import (
     UnreadableError,
     check,

@@ -1,6 +1,6 @@
 """What all Dreamers share: batches as tensors, acting, looking ahead, and the course of an update.
 
-First the world model studies a batch of replayed steps. Then actor and critic practise inside it,
+First the world model trains on a batch of replayed steps. Then actor and critic train inside it,
 from all or some of the states it believes to have been in. Tensors are time first: T replayed
 steps, H imagined ones.
 """
@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from curious_replay.agents.blocks.actor import Actor
 from curious_replay.agents.blocks.latents import Categorical
-from curious_replay.agents.blocks.lookup import Features, OneHotFeatures, pays, stack
 from curious_replay.agents.blocks.maths import symlog
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.rssm import State
+from curious_replay.agents.blocks.shortcuts.lookup import Features, OneHotFeatures, pays, stack
 from curious_replay.agents.feedback import check_finite, make_feedback, to_numpy
 from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
@@ -33,7 +33,7 @@ class Imagined(NamedTuple):
     outputs: Tensor  # [H, N, ...], of the actor's network, of all actions but the last
 
 
-class Study(NamedTuple):
+class WorldModelOutputs(NamedTuple):
     """What the world model learned from a batch."""
 
     belief: Belief
@@ -46,7 +46,7 @@ class Study(NamedTuple):
         return State(*(part.detach().flatten(0, 1) for part in self.belief.states))
 
 
-class Lesson(NamedTuple):
+class ActorCriticOutputs(NamedTuple):
     """What actor and critic met in imagination, for signals and logs."""
 
     rewards: Tensor  # [H, N], of states 1 to H (DreamerV3) or 0 to H - 1 (DreamerV2)
@@ -138,17 +138,17 @@ class Dreamer(Agent):
         """Make an actor and critic such as this agent's own, with new weights."""
 
     @abstractmethod
-    def study(self, replayed: Replayed) -> Study:
+    def train_world_model(self, replayed: Replayed) -> WorldModelOutputs:
         """Let the world model learn from a batch."""
 
     @abstractmethod
-    def practise(
+    def train_actor_critic(
         self,
         replayed: Replayed,
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
-    ) -> tuple[Lesson, dict[str, Tensor]]:
+    ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
         """Let actor and critic learn in imagination. Returns also the signal "td" [T, B].
 
         By default these are the agent's own, and strive for the rewards that its model predicts;
@@ -159,24 +159,24 @@ class Dreamer(Agent):
     def update(self, batch: Arrays) -> Feedback:
         """Train the world model on the batch, then actor and critic from its states."""
         replayed = self.load(batch)
-        study = self.study(replayed)
-        lesson, td = self.practise(replayed, study.start)
-        return make_feedback({**study.signals, **td}, {**study.metrics, **lesson.metrics})
+        learned = self.train_world_model(replayed)
+        outputs, td = self.train_actor_critic(replayed, learned.start)
+        return make_feedback({**learned.signals, **td}, {**learned.metrics, **outputs.metrics})
 
     @property
     def foresees(self) -> bool:
-        """Whether first steps are imagined for "td" alone: lessons begin from some states only."""
+        """Whether first steps are imagined for "td" alone: `starts` leaves some states out."""
         return self.starts < 1 and "td" not in self.unread
 
-    def draw_starts(self, start: State, goes_on: Tensor) -> tuple[State, Tensor]:
-        """Where a lesson begins: some of N states, none twice, and what is known of their ends."""
-        rows = len(goes_on)
+    def draw_starts(self, start: State, cont: Tensor) -> tuple[State, Tensor]:
+        """Draw where imagination begins: some of N states, none twice, and their `cont`."""
+        rows = len(cont)
         count = max(1, round(self.starts * rows))
         if count == rows:
-            return start, goes_on
+            return start, cont
         order = torch.randperm(rows, generator=self.generator, device=self.generator.device)
         picked = order[:count]
-        return State(*(part[picked] for part in start)), goes_on[picked]
+        return State(*(part[picked] for part in start)), cont[picked]
 
     def fit(
         self,
@@ -184,7 +184,7 @@ class Dreamer(Agent):
         terms: dict[str, Tensor],
         signals: dict[str, Tensor],
         loss: Tensor,
-    ) -> Study:
+    ) -> WorldModelOutputs:
         """Reduce the world model's `loss`, a scalar, and say what it was made of.
 
         terms    by name, of any shape
@@ -195,7 +195,7 @@ class Dreamer(Agent):
         check_finite("model", {"gradient": norm})
         metrics = {f"model/{name}": value.detach().mean() for name, value in terms.items()}
         metrics |= {"model/loss": loss.detach(), "model/gradient": norm}
-        return Study(belief, signals, metrics)
+        return WorldModelOutputs(belief, signals, metrics)
 
     def start(self, num_envs: int) -> PolicyState:
         """State of the model and the action that led to it, [num_envs, ...] each."""
@@ -262,7 +262,7 @@ class Dreamer(Agent):
             previous_action=torch.cat([torch.zeros_like(action[:1]), action[:-1]]),
             reward=self._load(flipped["reward"]),
             is_first=self._load(flipped["is_first"]).bool(),
-            goes_on=1 - self._load(flipped["is_terminal"]),
+            cont=1 - self._load(flipped["is_terminal"]),
         )
 
     def observed(self, fields: Arrays) -> tuple[Tensor | None, Tensor | None]:

@@ -15,13 +15,13 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.actor import ContinuousPolicy, SquashedPolicy
 from curious_replay.agents.blocks.dense import output_layer
-from curious_replay.agents.blocks.maths import exact
+from curious_replay.agents.blocks.maths import to_float32
 from curious_replay.agents.blocks.prototypes import Prototypes, assign, cross_entropy
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.blocks.shifts import translate
 from curious_replay.agents.blocks.slow_copy import SlowCopy
-from curious_replay.agents.dreamer import Study
-from curious_replay.agents.dreamer_pro_config import DreamerProConfig
+from curious_replay.agents.configs.dreamer_pro import DreamerProConfig
+from curious_replay.agents.dreamer import WorldModelOutputs
 from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model, style_of
 from curious_replay.agents.feedback import make_feedback
 from curious_replay.agents.interface import Arrays, Feedback
@@ -60,13 +60,13 @@ class DreamerPro(DreamerV2):
     def update(self, batch: Arrays) -> Feedback:
         """Train everything on two views of the batch; signals are the mean over both."""
         views = self.two_views(self.load(batch))
-        study = self.study(views)
-        lesson, td = self.practise(views, study.start)
+        learned = self.train_world_model(views)
+        outputs, td = self.train_actor_critic(views, learned.start)
         signals = {
             name: torch.stack(signal.chunk(2, 1)).mean(0)
-            for name, signal in {**study.signals, **td}.items()
+            for name, signal in {**learned.signals, **td}.items()
         }
-        return make_feedback(signals, {**study.metrics, **lesson.metrics})
+        return make_feedback(signals, {**learned.metrics, **outputs.metrics})
 
     def two_views(self, replayed: Replayed) -> Replayed:
         """The batch twice, [T, 2 B, ...], each of its windows moved by some pixels."""
@@ -80,7 +80,7 @@ class DreamerPro(DreamerV2):
         pixels = (2 * places - 1) * self.config.shift
         return replayed._replace(**{**twice, "image": translate(twice["image"], pixels)})
 
-    def study(self, replayed: Replayed) -> Study:
+    def train_world_model(self, replayed: Replayed) -> WorldModelOutputs:
         """Reduce the loss of the world model: prototypes, rewards, ends, and the KL."""
         config, model = self.config, self.model
         noise = model.latent.noise(*replayed.reward.shape, generator=self.generator)
@@ -91,8 +91,8 @@ class DreamerPro(DreamerV2):
             kl, kl_loss = model.kl_loss(belief)
             of_teacher = self.teacher.embed(replayed.image, replayed.vector)
         # Scores are divided by small numbers: half precision would not do.
-        taught = self.teacher.project(exact(of_teacher))
-        seen = model.project_seen(exact(embedding))
+        taught = self.teacher.project(to_float32(of_teacher))
+        seen = model.project_seen(to_float32(embedding))
         felt = model.project_felt(belief.states.feature)
         swav, temporal = self.prototype_losses(seen, felt, taught)
         norm = config.norm_scale * (off_unit_length(seen) + off_unit_length(felt))
@@ -104,10 +104,10 @@ class DreamerPro(DreamerV2):
         # What the first steps of a window cost is not known in full.
         likelihood = everywhere + F.pad(swav + temporal, (0, 0, WARM_UP, 0), value=torch.nan)
         signals = {"model": likelihood + config.kl_scale * kl, "likelihood": likelihood, "kl": kl}
-        study = self.fit(belief, terms, signals, loss)
+        learned = self.fit(belief, terms, signals, loss)
         model.prototypes.settle()
         self.teacher.follow(model)
-        return study
+        return learned
 
     def prototype_losses(self, seen: Tensor, felt: Tensor, taught: Tensor) -> tuple[Tensor, Tensor]:
         """How badly what is seen, and what the state is, predict the teacher's prototypes.
@@ -129,11 +129,11 @@ class DreamerPro(DreamerV2):
 
     def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor]:
         """Where imagination begins: if ends are predicted, not at the last step of a window."""
-        goes_on = replayed.goes_on.flatten()
+        cont = replayed.cont.flatten()
         if self.model.discount_head is None:
-            return start, goes_on
+            return start, cont
         last = replayed.reward.shape[1]
-        return State(*(part[:-last] for part in start)), goes_on[:-last]
+        return State(*(part[:-last] for part in start)), cont[:-last]
 
 
 class ProModel(V2Model):
@@ -192,9 +192,9 @@ class ProActorCritic(ActorCritic):
 
     continuous: type[ContinuousPolicy] = SquashedPolicy
 
-    def first_discounts(self, predicted: Tensor, goes_on: Tensor) -> Tensor:
+    def first_discounts(self, predicted: Tensor, cont: Tensor) -> Tensor:
         """What the discount head says, but nothing is gained after an end."""
-        return predicted * goes_on
+        return predicted * cont
 
     def credit(self, returns: Tensor, values: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
         """See `ActorCritic.credit`; what was expected is by the critic that learns."""

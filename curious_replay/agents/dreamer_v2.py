@@ -16,21 +16,21 @@ from curious_replay.agents.blocks.actor import (
 from curious_replay.agents.blocks.dense import DREAMER_V2, DREAMER_V2_NORM, Style, mlp
 from curious_replay.agents.blocks.heads import binary_loss, normal_loss
 from curious_replay.agents.blocks.latents import Categorical, Gaussian
-from curious_replay.agents.blocks.lookup import Features
-from curious_replay.agents.blocks.maths import exact
+from curious_replay.agents.blocks.maths import to_float32
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.returns import discounted_reach, lambda_returns, td_errors
 from curious_replay.agents.blocks.rssm import Latent, Rssm, State
+from curious_replay.agents.blocks.shortcuts.lookup import Features
 from curious_replay.agents.blocks.slow_copy import TargetCopy
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config, Size
 from curious_replay.agents.dreamer import (
+    ActorCriticOutputs,
     Behaviour,
     Dreamer,
     Imagined,
-    Lesson,
     Reward,
-    Study,
+    WorldModelOutputs,
 )
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config, Size
 from curious_replay.agents.feedback import check_finite
 from curious_replay.agents.interface import Arrays
 from curious_replay.agents.spaces import Spaces
@@ -80,7 +80,7 @@ class DreamerV2(Dreamer):
         """Observed numbers [..., V] are taken as they are."""
         return vector
 
-    def study(self, replayed: Replayed) -> Study:
+    def train_world_model(self, replayed: Replayed) -> WorldModelOutputs:
         """Reduce the loss of the world model: likelihoods of what was seen, and the KL."""
         noise = self.model.latent.noise(*replayed.reward.shape, generator=self.generator)
         with self.precision():
@@ -93,52 +93,52 @@ class DreamerV2(Dreamer):
         loss = likelihood.mean() + kl_loss
         return self.fit(belief, {**likelihoods, "kl": kl}, signals, loss)
 
-    def practise(
+    def train_actor_critic(
         self,
         replayed: Replayed,
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
-    ) -> tuple[Lesson, dict[str, Tensor]]:
+    ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
         """Let actor and critic learn to reach rewards, of states that they leave."""
         learner = behaviour or self.behaviour
         assert isinstance(learner, ActorCritic)
         leaving = self._reward if reward is None else lambda imagined: reward(imagined)[:-1]
-        every, goes_on = self.begin(replayed, start)
+        every, cont = self.begin(replayed, start)
         with self.precision():
-            some = self.draw_starts(every, goes_on)
+            some = self.draw_starts(every, cont)
             before = None
             if self.foresees:
                 before = learner.foresee(self.model, every, leaving, self.generator, steps=2)
-            lesson = learner.learn(self.model, *some, leaving, self.generator)
+            outputs = learner.learn(self.model, *some, leaving, self.generator)
             if before is None and self.starts < 1:
-                return lesson, {}
+                return outputs, {}
             with torch.no_grad():
                 values = learner.value(start.feature).view_as(replayed.reward)
-        met = lesson if before is None else lesson._replace(rewards=before)
-        return lesson, {"td": self._td_error(replayed, met, values)}
+        met = outputs if before is None else outputs._replace(rewards=before)
+        return outputs, {"td": self._td_error(replayed, met, values)}
 
     def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor]:
         """Where imagination begins, and which of these N states are no ends, [N]."""
-        return start, replayed.goes_on.flatten()
+        return start, replayed.cont.flatten()
 
     def _reward(self, imagined: Imagined) -> Tensor:
         """What the actor strives for: predicted rewards [H, N] of the states it leaves."""
         return self.model.reward(imagined.features[:-1])
 
-    def _td_error(self, replayed: Replayed, lesson: Lesson, values: Tensor) -> Tensor:
+    def _td_error(self, replayed: Replayed, outputs: ActorCriticOutputs, values: Tensor) -> Tensor:
         """Temporal-difference error [T, B] on arriving at each step; see `td_errors`.
 
         `values` [T, B] are those of the critic after its update. The published error, "predicted",
         has the discount of the step that is left, so it takes no notice of ends.
         """
-        discounts = self.config.discount * replayed.goes_on
+        discounts = self.config.discount * replayed.cont
         match self.config.td:
             case "predicted":
-                rewards = lesson.rewards[0]
+                rewards = outputs.rewards[0]
                 discounts = torch.full_like(values, self.config.discount)
             case "imagined":
-                rewards = lesson.rewards[1]
+                rewards = outputs.rewards[1]
             case "replayed":
                 rewards = replayed.reward[1:]
         # Imagination begins at all steps of a window, or at all but the last.
@@ -191,7 +191,7 @@ class V2Model(WorldModel):
         if self.discount_head is not None:
             # The target is soft: what the head predicts is the discount itself.
             losses["discount"] = binary_loss(
-                self.discount_head(features)[..., 0], self.config.discount * replayed.goes_on
+                self.discount_head(features)[..., 0], self.config.discount * replayed.cont
             )
         return losses
 
@@ -210,13 +210,13 @@ class V2Model(WorldModel):
 
     def reward(self, features: Features) -> Tensor:
         """Predicted reward [...] of features [..., F]."""
-        return exact(self.reward_head(features)[..., 0])
+        return to_float32(self.reward_head(features)[..., 0])
 
     def discounts(self, features: Features) -> Tensor:
         """What the value of the state after features [..., F] counts for, [...]."""
         if self.discount_head is None:
             return self.rssm.inputs.weight.new_full(features.shape[:-1], self.config.discount)
-        return torch.sigmoid(exact(self.discount_head(features)[..., 0]))
+        return torch.sigmoid(to_float32(self.discount_head(features)[..., 0]))
 
 
 class ActorCritic(Behaviour):
@@ -244,19 +244,19 @@ class ActorCritic(Behaviour):
 
     def value(self, features: Tensor) -> Tensor:
         """What the critic says of features [..., F], [...]."""
-        return exact(self.critic(features)[..., 0])
+        return to_float32(self.critic(features)[..., 0])
 
     def learn(
         self,
         model: V2Model,
         start: State,
-        goes_on: Tensor,
+        cont: Tensor,
         reward: Reward,
         generator: torch.Generator,
-    ) -> Lesson:
-        """Imagine from `start` [N, ...] (`goes_on` [N] says which are no ends), and learn.
+    ) -> ActorCriticOutputs:
+        """Imagine from `start` [N, ...] (`cont` [N] says which are no ends), and learn.
 
-        States are 0 to H. Returns and the critic's lesson are of states 0 to H - 1.
+        States are 0 to H. Returns and the critic's targets are of states 0 to H - 1.
         """
         imagined = self.imagine(model, start, generator)
         features = imagined.features
@@ -264,14 +264,14 @@ class ActorCritic(Behaviour):
             rewards = reward(imagined)
             discounts = model.discounts(features[:-1])
             if model.discount_head is not None:
-                first = self.first_discounts(discounts[0], goes_on)
+                first = self.first_discounts(discounts[0], cont)
                 discounts = torch.cat([first.unsqueeze(0), discounts[1:]])
-            values = exact(self.target_critic(features)[..., 0])
+            values = to_float32(self.target_critic(features)[..., 0])
             returns = lambda_returns(rewards, discounts, values, self.config.return_lambda)
         weights = discounted_reach(discounts.detach())
 
         critic = self.critic(features[:-1].detach())
-        gain, baseline = self.credit(returns, values, exact(critic[..., 0]).detach())
+        gain, baseline = self.credit(returns, values, to_float32(critic[..., 0]).detach())
         count = len(gain)
         policy = self.actor.policy(imagined.outputs[:count])
         if isinstance(policy, OneHotPolicy):
@@ -296,13 +296,13 @@ class ActorCritic(Behaviour):
             "critic/gradient": critic_norm,
             "critic/value": critic.mean(),
         }
-        return Lesson(
+        return ActorCriticOutputs(
             rewards.detach(), values.detach(), {k: v.detach() for k, v in metrics.items()}
         )
 
-    def first_discounts(self, predicted: Tensor, goes_on: Tensor) -> Tensor:
+    def first_discounts(self, predicted: Tensor, cont: Tensor) -> Tensor:
         """Discounts [N] of the states where imagination begins, of which the truth is known."""
-        return self.config.discount * goes_on
+        return self.config.discount * cont
 
     def credit(self, returns: Tensor, values: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
         """What the first actions brought, and what was expected before them, [H - 1, N] each.

@@ -11,21 +11,26 @@ from curious_replay.agents.blocks.actor import Actor, OneHotPolicy
 from curious_replay.agents.blocks.dense import DREAMER_V3, mlp
 from curious_replay.agents.blocks.heads import TwoHotHead, binary_loss, squared_error
 from curious_replay.agents.blocks.latents import Categorical
-from curious_replay.agents.blocks.lookup import Features
-from curious_replay.agents.blocks.maths import exact
+from curious_replay.agents.blocks.maths import to_float32
 from curious_replay.agents.blocks.optim import Optimiser
-from curious_replay.agents.blocks.returns import ReturnScale, lambda_returns, reach, td_errors
+from curious_replay.agents.blocks.returns import (
+    ReturnScale,
+    imagination_weights,
+    lambda_returns,
+    td_errors,
+)
 from curious_replay.agents.blocks.rssm import Rssm, State
+from curious_replay.agents.blocks.shortcuts.lookup import Features
 from curious_replay.agents.blocks.slow_copy import SlowCopy
+from curious_replay.agents.configs.dreamer_v3 import SIZES, DreamerV3Config
 from curious_replay.agents.dreamer import (
+    ActorCriticOutputs,
     Behaviour,
     Dreamer,
     Imagined,
-    Lesson,
     Reward,
-    Study,
+    WorldModelOutputs,
 )
-from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
 from curious_replay.agents.feedback import check_finite
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
@@ -60,7 +65,7 @@ class DreamerV3(Dreamer):
         """See `Dreamer.make_behaviour`."""
         return ActorCritic(self.config, self.spaces, self.model.features)
 
-    def study(self, replayed: Replayed) -> Study:
+    def train_world_model(self, replayed: Replayed) -> WorldModelOutputs:
         """Reduce the loss of the world model: likelihoods of what was seen, and the KL."""
         noise = self.model.latent.noise(*replayed.reward.shape, generator=self.generator)
         with self.precision():
@@ -72,43 +77,43 @@ class DreamerV3(Dreamer):
         signals = {"model": model, "likelihood": likelihood, "kl": kl}
         return self.fit(belief, {**likelihoods, "kl": kl}, signals, loss=model.mean())
 
-    def practise(
+    def train_actor_critic(
         self,
         replayed: Replayed,
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
-    ) -> tuple[Lesson, dict[str, Tensor]]:
+    ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
         """Let actor and critic learn to reach rewards, of states that they arrive at."""
         learner = behaviour or self.behaviour
         assert isinstance(learner, ActorCritic)
         arriving = self._reward if reward is None else lambda imagined: reward(imagined)[1:]
-        some, goes_on = self.draw_starts(start, replayed.goes_on.flatten())
+        some, cont = self.draw_starts(start, replayed.cont.flatten())
         with self.precision():
             before = None
             if self.foresees:
                 before = learner.first_steps(self.model, start, arriving, self.generator)
-            lesson = learner.learn(self.model, some, goes_on, arriving, self.generator)
+            outputs = learner.learn(self.model, some, cont, arriving, self.generator)
         if before is None and self.starts < 1:
-            return lesson, {}
-        return lesson, {"td": self._td_error(replayed, start, before or lesson)}
+            return outputs, {}
+        return outputs, {"td": self._td_error(replayed, start, before or outputs)}
 
     def _reward(self, imagined: Imagined) -> Tensor:
         """What the actor strives for: predicted rewards [H, N] of the states it arrives at."""
         return self.model.reward(imagined.features[1:])
 
     @torch.no_grad()
-    def _td_error(self, replayed: Replayed, start: State, lesson: Lesson) -> Tensor:
+    def _td_error(self, replayed: Replayed, start: State, outputs: ActorCriticOutputs) -> Tensor:
         """Temporal-difference error [T, B] on arriving at each step; see `td_errors`."""
-        values = lesson.values[0].view_as(replayed.reward)
+        values = outputs.values[0].view_as(replayed.reward)
         match self.config.td:
             case "imagined":
-                rewards = lesson.rewards[0].view_as(values)[:-1]
+                rewards = outputs.rewards[0].view_as(values)[:-1]
             case "predicted":
                 rewards = self.model.reward(start.feature).view_as(values)[:-1]
             case "replayed":
                 rewards = replayed.reward[1:]
-        discounts = self.behaviour.discount * replayed.goes_on
+        discounts = self.behaviour.discount * replayed.cont
         return td_errors(rewards, discounts, values, replayed.is_first)
 
 
@@ -147,7 +152,7 @@ class V3Model(WorldModel):
         if replayed.vector is not None and self.vector_decoder is not None:
             losses["vector"] = squared_error(self.vector_decoder(features), replayed.vector, axes=1)
         losses["reward"] = self.reward_head(features).loss(replayed.reward)
-        losses["continue"] = binary_loss(self.continue_head(features)[..., 0], replayed.goes_on)
+        losses["continue"] = binary_loss(self.continue_head(features)[..., 0], replayed.cont)
         return losses
 
     def kl_loss(self, belief: Belief) -> tuple[Tensor, Tensor]:
@@ -168,10 +173,10 @@ class V3Model(WorldModel):
         mean: Tensor = self.reward_head(features).mean
         return mean
 
-    def goes_on(self, features: Features) -> Tensor:
+    def cont(self, features: Features) -> Tensor:
         """1 where the episode is predicted to go on, else 0: [..., F] -> [...]."""
         logit: Tensor = self.continue_head(features)[..., 0]
-        return (logit > 0).to(exact(logit))
+        return (logit > 0).to(to_float32(logit))
 
 
 class ActorCritic(Behaviour):
@@ -200,30 +205,30 @@ class ActorCritic(Behaviour):
     @torch.no_grad()
     def first_steps(
         self, model: V3Model, start: State, reward: Reward, generator: torch.Generator
-    ) -> Lesson:
+    ) -> ActorCriticOutputs:
         """What one step from N states would bring, and what they are worth; nothing is learned."""
         rewards = self.foresee(model, start, reward, generator, steps=1)
-        return Lesson(rewards, self.critic(start.feature).mean.unsqueeze(0), {})
+        return ActorCriticOutputs(rewards, self.critic(start.feature).mean.unsqueeze(0), {})
 
     def learn(
         self,
         model: V3Model,
         start: State,
-        goes_on: Tensor,
+        cont: Tensor,
         reward: Reward,
         generator: torch.Generator,
-    ) -> Lesson:
-        """Imagine from `start` [N, ...] (`goes_on` [N] says which are no ends), and learn."""
+    ) -> ActorCriticOutputs:
+        """Imagine from `start` [N, ...] (`cont` [N] says which are no ends), and learn."""
         imagined = self.imagine(model, start, generator)
         with torch.set_grad_enabled(not self.actor.discrete):
             rewards = reward(imagined)
-            goes_on = torch.cat([goes_on.unsqueeze(0), model.goes_on(imagined.features[1:])])
+            cont = torch.cat([cont.unsqueeze(0), model.cont(imagined.features[1:])])
         critic = self.critic(imagined.features[:-1])  # it learns nothing of the last state
         values = torch.cat([critic.mean, self.critic(imagined.features[-1:]).mean])
         returns = lambda_returns(
-            rewards, self.discount * goes_on[1:], values, self.config.return_lambda
+            rewards, self.discount * cont[1:], values, self.config.return_lambda
         )
-        weights = reach(goes_on[:-1], self.discount)
+        weights = imagination_weights(cont[:-1], self.discount)
         check_finite("actor", {"return": returns})  # one that is not would stay in the scale
         scale = self.return_scale.update(returns)
 
@@ -255,6 +260,6 @@ class ActorCritic(Behaviour):
             "critic/gradient": critic_norm,
             "critic/value": values.mean(),
         }
-        return Lesson(
+        return ActorCriticOutputs(
             rewards.detach(), values.detach(), {k: v.detach() for k, v in metrics.items()}
         )

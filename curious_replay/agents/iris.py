@@ -17,13 +17,13 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.actor import OneHotPolicy
 from curious_replay.agents.blocks.optim import Optimiser
-from curious_replay.agents.blocks.perceptual import PerceptualLoss
 from curious_replay.agents.blocks.returns import lambda_returns, td_errors
-from curious_replay.agents.blocks.tokenizer import PLACES, Tokenizer, codebook_losses
-from curious_replay.agents.blocks.transformer import seeded
+from curious_replay.agents.blocks.tokens.perceptual import PerceptualLoss
+from curious_replay.agents.blocks.tokens.tokenizer import PLACES, Tokenizer, codebook_losses
+from curious_replay.agents.blocks.tokens.transformer import seeded
+from curious_replay.agents.configs.iris import SIZES, IrisConfig, Size
 from curious_replay.agents.feedback import check_finite, make_feedback, to_numpy
 from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState, Stream
-from curious_replay.agents.iris_config import SIZES, IrisConfig, Size
 from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
 from curious_replay.agents.spaces import Spaces
 from curious_replay.errors import UsageError
@@ -101,10 +101,10 @@ class Iris(Agent):
         metrics = self.learn_to_see(self._pictures(batch[f"{PICTURES}/image"]).flatten(0, 1))
         signals: dict[str, Tensor] = {}
         if self.updates >= self.config.model_after:
-            signals, more = self.study(batch, reward)
+            signals, more = self.train_world_model(batch, reward)
             metrics |= more
         if self.updates >= self.config.actor_after:
-            metrics |= self.practise(batch)
+            metrics |= self.train_actor_critic(batch)
         self.updates.add_(1)
         return make_feedback(signals, metrics)
 
@@ -126,7 +126,7 @@ class Iris(Agent):
         used = pictures.new_tensor(len(seen.tokens.unique()))
         return {**self._fit("tokenizer", losses), "tokenizer/codes_used": used}
 
-    def study(self, batch: Arrays, reward: Tensor) -> tuple[dict[str, Tensor], Metrics]:
+    def train_world_model(self, batch: Arrays, reward: Tensor) -> tuple[dict[str, Tensor], Metrics]:
         """Let the world model predict windows [B, T]; returns signals [T, B] and metrics."""
         config = self.config
         if reward.shape[1] > config.context:
@@ -171,7 +171,7 @@ class Iris(Agent):
         discounts = self.config.discount * (1 - terminal.T.float())
         return td_errors(reward.sign().T[1:], discounts, torch.stack(values), is_first.T)
 
-    def practise(self, batch: Arrays) -> Metrics:
+    def train_actor_critic(self, batch: Arrays) -> Metrics:
         """Let actor and critic see some steps, dream on from the last of them, and learn."""
         config, learner = self.config, self.actor_critic
         tokens = self._tokens(batch[f"{STARTS}/image"])
@@ -205,8 +205,8 @@ class Iris(Agent):
             torch.stack(rewards), discounts, value.detach(), config.return_lambda
         )
         # Nothing can be learned from going on after an end.
-        goes_on = 1 - self._load(batch[f"{STARTS}/is_terminal"])[:, -1]
-        weights = (goes_on / goes_on.sum().clamp(min=1)).expand_as(returns) / len(returns)
+        cont = 1 - self._load(batch[f"{STARTS}/is_terminal"])[:, -1]
+        weights = (cont / cont.sum().clamp(min=1)).expand_as(returns) / len(returns)
         policy = OneHotPolicy(torch.stack(logits[:-1]), 0.0)
         advantage = returns - value[:-1].detach()
         gain = policy.log_probability(torch.stack(actions[:-1])) * advantage

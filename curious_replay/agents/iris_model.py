@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.latents import draw
-from curious_replay.agents.blocks.tokenizer import PLACES
-from curious_replay.agents.blocks.transformer import Transformer, initialise
-from curious_replay.agents.iris_config import Size
+from curious_replay.agents.blocks.tokens.tokenizer import PLACES
+from curious_replay.agents.blocks.tokens.transformer import Transformer, initialise
+from curious_replay.agents.configs.iris import Size
 
 REWARDS, ENDS = 3, 2  # classes: negative, none, positive; goes on, ends
 BLOCK = PLACES + 1  # tokens of a step

@@ -13,15 +13,16 @@ from torch import Tensor
 
 from curious_replay.agents.blocks.ensemble import Ensemble, disagreement
 from curious_replay.agents.blocks.heads import normal_loss, squared_error
-from curious_replay.agents.blocks.lookup import as_tensor
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.returns import RunningDeviation
 from curious_replay.agents.blocks.rssm import State, bounded
+from curious_replay.agents.blocks.shortcuts.lookup import as_tensor
+from curious_replay.agents.configs.plan2explore import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.dreamer import (
+    ActorCriticOutputs,
     Dreamer,
     Imagined,
-    Lesson,
-    Study,
+    WorldModelOutputs,
 )
 from curious_replay.agents.dreamer_v2 import DreamerV2
 from curious_replay.agents.dreamer_v3 import DreamerV3
@@ -33,7 +34,6 @@ from curious_replay.agents.interface import (
     NonFiniteError,
     PolicyState,
 )
-from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Replayed
 
@@ -103,23 +103,23 @@ class Plan2Explore(Agent):
         The signal "td" is that of the explorer's critic, which always learns.
         """
         replayed = self.dreamer.load(batch)
-        study = self.dreamer.study(replayed)
-        metrics = dict(study.metrics)
+        learned = self.dreamer.train_world_model(replayed)
+        metrics = dict(learned.metrics)
         if self.has_task:
             self.dreamer.unread = {"td"}  # of the task's critic nobody does
-            lesson, _ = self.dreamer.practise(replayed, study.start)
-            metrics |= lesson.metrics
-        metrics |= self.study_ahead(replayed, study)
-        exploration, td = self._explore(replayed, study.start)
+            outputs, _ = self.dreamer.train_actor_critic(replayed, learned.start)
+            metrics |= outputs.metrics
+        metrics |= self.train_ensemble(replayed, learned)
+        exploration, td = self._explore(replayed, learned.start)
         metrics |= {f"explore_{name}": value for name, value in exploration.metrics.items()}
-        return make_feedback({**study.signals, **td}, metrics)
+        return make_feedback({**learned.signals, **td}, metrics)
 
-    def study_ahead(self, replayed: Replayed, study: Study) -> dict[str, Tensor]:
+    def train_ensemble(self, replayed: Replayed, learned: WorldModelOutputs) -> dict[str, Tensor]:
         """Let the ensemble learn to predict each state of a batch from the one before it.
 
         It learns from what the world model believes, which does not learn from it.
         """
-        states, led_here = study.belief.states, replayed.previous_action
+        states, led_here = learned.belief.states, replayed.previous_action
         actions = led_here[1:] if self.config.alignment == "correct" else led_here[:-1]
         inputs = torch.cat([states.feature[:-1].detach(), actions], -1)
         target = states.stoch[1:].detach().flatten(0, 1)
@@ -151,11 +151,13 @@ class Plan2Explore(Agent):
             apart = apart / self.deviation.value
         return self.config.intrinsic_scale * apart
 
-    def _explore(self, replayed: Replayed, start: State) -> tuple[Lesson, dict[str, Tensor]]:
-        """Let the explorer practise."""
+    def _explore(
+        self, replayed: Replayed, start: State
+    ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
+        """Train the exploring actor and critic."""
         self.dreamer.unread = self.unread
         try:
-            return self.dreamer.practise(replayed, start, self.explorer, self.novelty)
+            return self.dreamer.train_actor_critic(replayed, start, self.explorer, self.novelty)
         except NonFiniteError as error:
             raise NonFiniteError(f"explore_{error.term}") from error
 

@@ -22,7 +22,7 @@ class Replayed(NamedTuple):
     previous_action: Tensor  # [T, B, A], the one that led here
     reward: Tensor  # [T, B]
     is_first: Tensor  # bool [T, B]
-    goes_on: Tensor  # [T, B]: 1 - is_terminal
+    cont: Tensor  # [T, B]: 1 - is_terminal
 
 
 class Belief(NamedTuple):

@@ -55,7 +55,7 @@ STYLE: Any = {
     "svg.hashsalt": "curious",
 }
 
-Changes = Sequence[tuple[int, str]]
+ChangeMarks = Sequence[tuple[int, str]]
 """Frames and the phases that begin there."""
 
 
@@ -118,7 +118,7 @@ def make_figure(width: float = 7.0, height: float = 3.8) -> tuple[Figure, Axes]:
         return figure, figure.subplots()
 
 
-def mark(axes: Axes, changes: Changes, named: bool = True) -> None:
+def mark(axes: Axes, changes: ChangeMarks, named: bool = True) -> None:
     """A line where a phase begins, with its name."""
     for frame, phase in changes:
         if frame > 0:

@@ -36,7 +36,7 @@ LONGEST = 1000
 """Characters of a text that are kept: a column takes as much room as its longest text, each row."""
 
 
-class Table(Mapping[str, Array]):
+class Columns(Mapping[str, Array]):
     """Columns of equal length, by name.
 
     Whole numbers are int64, other numbers float64 with NaN where a line has none, text is str with
@@ -48,9 +48,9 @@ class Table(Mapping[str, Array]):
         self.rows = rows
 
     @classmethod
-    def of(cls, lines: Sequence[Mapping[str, Any]]) -> "Table":
+    def of(cls, lines: Sequence[Mapping[str, Any]]) -> "Columns":
         """Columns from lines, each a dictionary."""
-        return _LineTable(lines)
+        return _LineColumns(lines)
 
     def __getitem__(self, name: str) -> Array:
         found = self._find(name)
@@ -67,7 +67,7 @@ class Table(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._names())
 
-    def where(self, mask: Array) -> "Table":
+    def where(self, mask: Array) -> "Columns":
         """The rows for which `mask` [rows] is true."""
         return _Selected(self, mask)
 
@@ -82,7 +82,7 @@ class Table(Mapping[str, Array]):
         return self._columns
 
 
-class _LineTable(Table):
+class _LineColumns(Columns):
     """Lines of any kind; a column is made when it is asked for, as each line may have its own."""
 
     def __init__(self, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -99,10 +99,10 @@ class _LineTable(Table):
         return self._all
 
 
-class _Selected(Table):
+class _Selected(Columns):
     """Some rows of a table; a column is selected when it is asked for."""
 
-    def __init__(self, whole: Table, mask: Array) -> None:
+    def __init__(self, whole: Columns, mask: Array) -> None:
         super().__init__({}, int(np.count_nonzero(mask)))
         self._whole, self._mask = whole, mask
 
@@ -113,7 +113,7 @@ class _Selected(Table):
         return list(self._whole)
 
 
-class _FileTable(Table):
+class _FileColumns(Columns):
     """A file whose lines are flat and begin alike.
 
     Text takes several times the room of its numbers, so of all tables only the one used last keeps
@@ -121,14 +121,14 @@ class _FileTable(Table):
     there at first is read.
     """
 
-    _last: "tuple[_FileTable, list[bytes]] | None" = None
+    _last: "tuple[_FileColumns, list[bytes]] | None" = None
 
     def __init__(self, path: Path, size: int, lines: list[bytes]) -> None:
         super().__init__({}, len(lines))
         self._path, self._size = path, size
         self._absent: set[str] = set()
         self._end = lines[-1]
-        _FileTable._last = self, lines
+        _FileColumns._last = self, lines
 
     def last(self, name: str) -> Any:
         """What the last row has under a name, without looking at the others."""
@@ -152,12 +152,12 @@ class _FileTable(Table):
         return [name.decode() for name in found]
 
     def _read(self) -> list[bytes]:
-        last = _FileTable._last
+        last = _FileColumns._last
         if last is not None and last[0] is self:
             return last[1]
         with self._path.open("rb") as file:
             lines = file.read(self._size).split(b"\n")[: self.rows]
-        _FileTable._last = self, lines
+        _FileColumns._last = self, lines
         return lines
 
     def _cut_out(self, name: str, lines: list[bytes]) -> Array | None:
@@ -187,21 +187,21 @@ class _FileTable(Table):
         return _column(parsed)
 
 
-def read_table(path: Path) -> Table:
+def read_columns(path: Path) -> Columns:
     """Read a file of JSON lines; a file that is not there is an empty table.
 
     A last line that a killed run could not finish is left out; any other line that cannot be read
     is left out with a warning.
     """
     if not path.exists():
-        return Table({}, 0)
+        return Columns({}, 0)
     text = read_bytes(path)
     if not text.endswith(b"\n"):
         text = text[: text.rfind(b"\n") + 1]
     lines = text.split(b"\n")[:-1]
     if lines and _is_plain(text, lines):
-        return _FileTable(path, len(text), lines)
-    return Table.of(list(_one_by_one(path, lines)))
+        return _FileColumns(path, len(text), lines)
+    return Columns.of(list(_one_by_one(path, lines)))
 
 
 def _is_plain(text: bytes, lines: list[bytes]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curious_replay.analysis.lines import Array, Table, read_table
+from curious_replay.analysis.lines import Array, Columns, read_columns
 from curious_replay.run_folder import (
     CHECKPOINT,
     CHECKPOINTS,
@@ -96,26 +96,26 @@ class Run:
         return True
 
     @cached_property
-    def metrics(self) -> Table:
+    def metrics(self) -> Columns:
         """metrics.jsonl: a line for each interval of training."""
-        return read_table(self.folder / METRICS)
+        return read_columns(self.folder / METRICS)
 
     @cached_property
-    def episodes(self) -> Table:
+    def episodes(self) -> Columns:
         """episodes.jsonl: a line for each episode, of training and evaluation."""
-        return read_table(self.folder / EPISODES)
+        return read_columns(self.folder / EPISODES)
 
     @cached_property
-    def speed(self) -> Table:
+    def speed(self) -> Columns:
         """speed.jsonl: whatever depends on the clock, a line for each interval of training."""
-        return read_table(self.folder / SPEED)
+        return read_columns(self.folder / SPEED)
 
     @cached_property
-    def probes(self) -> Table:
+    def probes(self) -> Columns:
         """probe.jsonl: how well the world model predicts test scenes (see model_error.py)."""
-        return read_table(self.folder / PROBE)
+        return read_columns(self.folder / PROBE)
 
-    def played(self, mode: str = "train") -> Table:
+    def played(self, mode: str = "train") -> Columns:
         """Episodes of one mode; those without a mode are of training."""
         if "mode" not in self.episodes:
             return (
@@ -316,7 +316,7 @@ def _changes(frames: Array, phases: Array) -> tuple[tuple[int, str], ...]:
     return tuple([(0, str(phases[0])), *later] if len(phases) else [])
 
 
-def _last(name: str, *tables: Table) -> list[int]:
+def _last(name: str, *tables: Columns) -> list[int]:
     """What the last rows of tables say of a counter, where they say it."""
     last = [table.last(name) for table in tables]
     # Bools are numbers to Python, and NumPy has numbers of its own.

@@ -16,7 +16,7 @@ from curious_replay.analysis.chart import (
     INK,
     LINES,
     STYLE,
-    Changes,
+    ChangeMarks,
     Chart,
     color,
     make_figure,
@@ -36,7 +36,7 @@ def curves(
     *,
     ylabel: str,
     xlabel: str = "frames",
-    changes: Changes = (),
+    changes: ChangeMarks = (),
     caption: str = "",
 ) -> Chart:
     """Mean and standard error of each method along the frames of training."""
@@ -162,7 +162,7 @@ def replay_view(
     profiles: Mapping[str, Profile],
     *,
     xlabel: str = "frame at which a step was seen",
-    changes: Changes = (),
+    changes: ChangeMarks = (),
     caption: str = "",
 ) -> Chart:
     """Priorities and visits across the buffer (paper: Figure 16), one line for each method."""

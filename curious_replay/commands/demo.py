@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from curious_replay.commands.renamed import renamed
 from curious_replay.demo import verdict
 from curious_replay.demo.branches import Trial
-from curious_replay.demo.film import TESTS_PER_SECOND, film
 from curious_replay.demo.page import make_page
 from curious_replay.demo.plan import QUICK, Plan
 from curious_replay.demo.trials import run_trials
-from curious_replay.envs.film import write_gif
+from curious_replay.demo.video import TESTS_PER_SECOND, video
+from curious_replay.envs.drawing.video import write_gif
 from curious_replay.errors import UsageError
 
 
@@ -32,7 +33,7 @@ class DemoCommand:
 
     out: Path = Path("out/demo.html")
     """The page to write."""
-    film: Path | None = None
+    video: Path | None = None
     """A moving picture to write too, as .gif: predictions and errors, update by update."""
     seeds: int = 4
     """How many seeds to run; those for which five minutes are not enough are left out."""
@@ -44,8 +45,8 @@ class DemoCommand:
     """Open the page where there is a desktop."""
 
     def __post_init__(self) -> None:
-        if self.film is not None and self.film.suffix.lower() != ".gif":
-            raise UsageError(f"--film is written as .gif, got {self.film.name!r}")
+        if self.video is not None and self.video.suffix.lower() != ".gif":
+            raise UsageError(f"--video is written as .gif, got {self.video.name!r}")
         if self.seeds < 1:
             raise UsageError(f"--seeds must be at least 1, got {self.seeds}")
         if self.seed < 0:
@@ -54,7 +55,8 @@ class DemoCommand:
 
 def main(arguments: Sequence[str], console: Console) -> int:
     """Train, write the page, say where it is."""
-    command = tyro.cli(DemoCommand, args=list(arguments), prog="curious demo")
+    given = renamed(arguments, {"--film": "--video"})
+    command = tyro.cli(DemoCommand, args=given, prog="curious demo")
     plan = QUICK if command.quick else Plan()
     seeds = range(command.seed, command.seed + command.seeds)
     began = time.monotonic()
@@ -71,9 +73,9 @@ def main(arguments: Sequence[str], console: Console) -> int:
         html = make_page(trials, plan, Path(replay), len(seeds), time.monotonic() - began)
     command.out.write_text(html, encoding="utf-8")
     _print_result(console, trials, plan)
-    if command.film is not None:
-        write_gif(film(trials, plan), command.film, zoom=1, pictures_per_second=TESTS_PER_SECOND)
-        console.print(f"film: {command.film.resolve()}", soft_wrap=True, highlight=False)
+    if command.video is not None:
+        write_gif(video(trials, plan), command.video, zoom=1, pictures_per_second=TESTS_PER_SECOND)
+        console.print(f"video: {command.video.resolve()}", soft_wrap=True, highlight=False)
     console.print(f"page: {command.out.resolve()}", soft_wrap=True, highlight=False)
     if command.open and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         webbrowser.open(command.out.resolve().as_uri())

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from curious_replay.envs import make, registry
-from curious_replay.envs.film import film_random_policy, write_gif
+from curious_replay.envs.drawing.video import record_random_policy, write_gif
 from curious_replay.errors import UsageError
 
 Subcommand = tyro.conf.subcommand
@@ -47,7 +47,7 @@ class ListEnvs:
 
 @dataclass(frozen=True)
 class ShowEnv:
-    """Film a random policy."""
+    """Record a random policy."""
 
     name: tyro.conf.Positional[str]
     """Short name of the environment."""
@@ -64,12 +64,12 @@ class ShowEnv:
     image_size: int = 64
     """Pixels the agent sees, per side."""
     zoom: int = 4
-    """Width of one of these pixels in the film."""
+    """Width of one of these pixels in the video."""
     seed: int = 0
     """Seed of the environment and of the actions."""
 
     def run(self, console: Console) -> int:
-        """Write the film and say what is on it."""
+        """Write the video and say what is on it."""
         if self.name == "switch":
             raise UsageError("a switch is made of other worlds: name one of them")
         known = registry.arguments(self.name)
@@ -83,15 +83,15 @@ class ShowEnv:
             elif value != default:
                 raise UsageError(f"{self.name} has no {argument}, so it cannot be {value!r}")
         env = make(self.name, scale=self.scale, **kwargs)
-        film = film_random_policy(env, self.frames, self.seed)
+        video = record_random_policy(env, self.frames, self.seed)
         out = self.out or Path("out") / f"{self.name.replace('/', '-')}.gif"
         speed = env.metadata["render_fps"]
-        write_gif(film.pictures, out, zoom=self.zoom, pictures_per_second=speed)
+        write_gif(video.pictures, out, zoom=self.zoom, pictures_per_second=speed)
         camera = f", camera {env.get_wrapper_attr('camera_name')}" if "camera" in known else ""
         env.close()
         console.print(
-            f"{out}: {len(film.pictures)} pictures of {film.frames} frames{camera}, "
-            f"phase {', '.join(film.phases)}",
+            f"{out}: {len(video.pictures)} pictures of {video.frames} frames{camera}, "
+            f"phase {', '.join(video.phases)}",
             highlight=False,
             soft_wrap=True,
         )

@@ -22,7 +22,7 @@ class EvalCommand:
     episodes: int = 10
     """How many."""
     video: Path | None = None
-    """Film of the first episode, for instance out.mp4."""
+    """Video of the first episode, for instance out.mp4."""
     phase: str | None = None
     """Phase to play in; by default the one that the run was in."""
     episode_frames: int | None = None

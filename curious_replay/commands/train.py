@@ -74,7 +74,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
 
 def carry_out(config: Config, folder: Path, resume: bool, console: Console) -> int:
     """Train in a folder, and tell how that ended; the code is that of `main`."""
-    from curious_replay.envs.pool import WorkerError  # noqa: PLC0415
+    from curious_replay.envs.vectors.pool import WorkerError  # noqa: PLC0415
     from curious_replay.run.loop.learner import TrainingFailedError  # noqa: PLC0415
     from curious_replay.run.training import IN_TRAINING, train  # noqa: PLC0415
 

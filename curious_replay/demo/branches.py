@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from curious_replay.demo import stream
-from curious_replay.demo.model import Learner
+from curious_replay.demo.model import ModelTrainer
 from curious_replay.demo.plan import Plan
 from curious_replay.replay import Curious, ReplayBuffer, Rule, Uniform
 from curious_replay.run_folder import CHECKPOINTS, CONFIG
@@ -56,7 +56,7 @@ def run_trial(seed: int, plan: Plan, folder: Path | None, tick: Tick) -> Trial:
     steps = stream.explore((seed, TO_TRAIN), plan.arenas, plan.before, plan.after)
     unseen = stream.explore((seed, TO_TEST), plan.arenas, 0, plan.test_steps)
     tests = stream.ball_windows(unseen, plan.seen, plan.ahead, plan.test_windows)
-    learner = Learner(seed, plan.learning_rate, plan.seen)
+    learner = ModelTrainer(seed, plan.learning_rate, plan.seen)
     buffers = {
         name: ReplayBuffer(
             plan.old_steps + plan.arenas * plan.after, plan.length, plan.arenas, rule(), seed=seed
@@ -82,7 +82,7 @@ def run_trial(seed: int, plan: Plan, folder: Path | None, tick: Tick) -> Trial:
 
 
 def _run_branch(
-    learner: Learner,
+    learner: ModelTrainer,
     buffer: ReplayBuffer,
     steps: stream.Steps,
     tests: stream.Steps,

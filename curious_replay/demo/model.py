@@ -101,7 +101,7 @@ def gate(proposed: Tensor, state: Tensor, bias: float) -> Tensor:
     return torch.lerp(state, torch.tanh(new), torch.sigmoid(how_far + bias))
 
 
-class Learner:
+class ModelTrainer:
     """A world model and its optimiser; a deep copy of it goes on where it is."""
 
     def __init__(self, seed: int, learning_rate: float, seen: int) -> None:

@@ -10,12 +10,12 @@ from curious_replay.analysis.load import load_run
 from curious_replay.demo import figures, stream, verdict
 from curious_replay.demo.branches import RULES, Trial
 from curious_replay.demo.plan import Plan
-from curious_replay.envs.film import write_gif
+from curious_replay.envs.drawing.video import write_gif
 from curious_replay.report.explorer import explorer
-from curious_replay.report.page import EXPLAINED, assemble, figure_html, film_html
-from curious_replay.run.record.video import dreams_film
+from curious_replay.report.page import EXPLAINED, assemble, figure_html, video_html
+from curious_replay.run.record.video import dreams_video
 
-FILM_COLUMNS, PICTURES_PER_SECOND = 4, 4.0
+VIDEO_COLUMNS, PICTURES_PER_SECOND = 4, 4.0
 SECTIONS = {"result": "Result", "dreams": "Dreams", "replay": "What is replayed", "how": "How"}
 
 
@@ -57,15 +57,15 @@ def _result(trials: Sequence[Trial], plan: Plan, seeds_wanted: int) -> str:
 
 
 def _dreams(trial: Trial, plan: Plan) -> str:
-    """Both models beside the truth, as a film."""
-    truth = trial.truth[:FILM_COLUMNS]
-    models = {name: each.dream[:FILM_COLUMNS] for name, each in trial.branches.items()}
-    pictures = dreams_film(truth, models, plan.seen)
+    """Both models beside the truth, as a video."""
+    truth = trial.truth[:VIDEO_COLUMNS]
+    models = {name: each.dream[:VIDEO_COLUMNS] for name, each in trial.branches.items()}
+    pictures = dreams_video(truth, models, plan.seen)
     with tempfile.TemporaryDirectory() as folder:
-        film = Path(folder) / "dreams.gif"  # moves by itself, in every browser
-        write_gif(pictures, film, zoom=1, pictures_per_second=PICTURES_PER_SECOND)
-        return film_html(
-            film,
+        video = Path(folder) / "dreams.gif"  # moves by itself, in every browser
+        write_gif(pictures, video, zoom=1, pictures_per_second=PICTURES_PER_SECOND)
+        return video_html(
+            video,
             f"Seed {trial.seed} after {plan.updates} updates: what happened, and what both models "
             f"make of it. They see {plan.seen} steps (green), then know only the actions (orange).",
         )

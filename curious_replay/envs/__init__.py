@@ -4,11 +4,20 @@ Importing this package registers all of them: `gymnasium.make("CuriousReplay/cra
 the short name `make("crafter")`. Simulators are imported only when one is made.
 """
 
-from curious_replay.envs.registry import Entry, find, make, names, register, register_env
+from curious_replay.envs.registry import RegisteredEnv, find, make, names, register, register_env
 from curious_replay.envs.schedule import Schedule
 from curious_replay.envs.switch import Switch
-from curious_replay.envs.vector import make_vector
+from curious_replay.envs.vectors.vector import make_vector
 
-__all__ = ["Entry", "Schedule", "Switch", "find", "make", "make_vector", "names", "register_env"]
+__all__ = [
+    "RegisteredEnv",
+    "Schedule",
+    "Switch",
+    "find",
+    "make",
+    "make_vector",
+    "names",
+    "register_env",
+]
 
 register()

@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 
 import mujoco
 
-from curious_replay.envs.camera import Image
 from curious_replay.envs.control import ControlSuite
-from curious_replay.envs.landscape import (
+from curious_replay.envs.drawing.camera import Image
+from curious_replay.envs.drawing.landscape import (
     Backgrounds,
     FolderBackgrounds,
     PaintedBackgrounds,
     Pixels,
 )
+from curious_replay.envs.drawing.textures import texture_pixels
 from curious_replay.envs.schedule import Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action
-from curious_replay.envs.textures import texture_pixels
 from curious_replay.errors import UsageError
 
 TASKS = (

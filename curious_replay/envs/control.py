@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import mujoco
 
-from curious_replay.envs.camera import Image
+from curious_replay.envs.drawing.camera import Image
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action, Info, SimulatedEnv
 from curious_replay.errors import UsageError

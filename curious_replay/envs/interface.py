@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from curious_replay.errors import UsageError
 
-# All can return their picture from render(); frames per second are those of a film of them.
+# All can return their picture from render(); frames per second are those of a video of them.
 METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}
 
 

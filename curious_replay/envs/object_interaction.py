@@ -20,7 +20,7 @@ from curious_replay.envs.arena import (
     Sphere,
     build_model,
 )
-from curious_replay.envs.camera import Image
+from curious_replay.envs.drawing.camera import Image
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action, Info, SimulatedEnv
 from curious_replay.errors import UsageError

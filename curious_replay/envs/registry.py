@@ -22,7 +22,7 @@ MINIGRID = "minigrid/"
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegisteredEnv:
     """One environment: where its class is, with which arguments, and what it is in one line."""
 
     name: str
@@ -61,7 +61,7 @@ class Entry:
         )
 
 
-def _object_interaction() -> list[Entry]:
+def _object_interaction() -> list[RegisteredEnv]:
     descriptions = {
         "changing": "a magenta ball appears at 500K frames",
         "unchanging": "the ball is there from the start",
@@ -70,7 +70,7 @@ def _object_interaction() -> list[Entry]:
         "two-balls-reversed": "a magenta ball, a yellow one at 500K",
     }
     return [
-        Entry(
+        RegisteredEnv(
             name="object-interaction" if variant == "changing" else f"object-interaction-{variant}",
             entry_point="curious_replay.envs.object_interaction:ObjectInteraction",
             description=description,
@@ -82,7 +82,7 @@ def _object_interaction() -> list[Entry]:
     ]
 
 
-def _control_suite() -> list[Entry]:
+def _control_suite() -> list[RegisteredEnv]:
     described = {
         "acrobot_swingup": "swing two links up from the elbow",
         "cartpole_balance": "keep the pole up",
@@ -106,7 +106,7 @@ def _control_suite() -> list[Entry]:
         "walker_walk": "two planar legs walk",
     }
     return [
-        Entry(
+        RegisteredEnv(
             name=f"control/{task}",
             entry_point="curious_replay.envs.control:ControlSuite",
             description=description,
@@ -117,14 +117,14 @@ def _control_suite() -> list[Entry]:
     ]
 
 
-def _constrained() -> list[Entry]:
+def _constrained() -> list[RegisteredEnv]:
     described = {
         "cup_catch": "the ball hangs low",
         "cartpole_swingup_sparse": "the pole hangs down",
         "cheetah_run": "four stiff joints",
     }
     return [
-        Entry(
+        RegisteredEnv(
             name=f"constrained/{task}",
             entry_point="curious_replay.envs.constrained:ConstrainedControl",
             description=f"{description} until 500K frames",
@@ -136,9 +136,9 @@ def _constrained() -> list[Entry]:
     ]
 
 
-def _backgrounds() -> list[Entry]:
+def _backgrounds() -> list[RegisteredEnv]:
     swapped = [
-        Entry(
+        RegisteredEnv(
             name=f"background-swap/{task}",
             entry_point="curious_replay.envs.background:BackgroundSwap",
             description="another background from 1M to 2M",
@@ -154,7 +154,7 @@ def _backgrounds() -> list[Entry]:
             "reacher_easy",
         )
     ]
-    random = Entry(
+    random = RegisteredEnv(
         name="random-background/walker_walk",
         entry_point="curious_replay.envs.background:RandomBackground",
         description="another background at every frame",
@@ -164,11 +164,11 @@ def _backgrounds() -> list[Entry]:
     return [*swapped, random]
 
 
-def _task(name: str) -> Entry:
+def _task(name: str) -> RegisteredEnv:
     """A task that MiniGrid registers; whether there is one of this name, only MiniGrid knows."""
-    return Entry(
+    return RegisteredEnv(
         name=f"{MINIGRID}{name}",
-        entry_point="curious_replay.envs.minigrid_world:MiniGridTask",
+        entry_point="curious_replay.envs.minigrids.world:MiniGridTask",
         description="a task of MiniGrid",
         tags=("minigrid",),
         kwargs={"task": name},
@@ -176,7 +176,7 @@ def _task(name: str) -> Entry:
     )
 
 
-def _minigrid() -> list[Entry]:
+def _minigrid() -> list[RegisteredEnv]:
     changing = [
         ("key-swap", "KeySwap", "another key opens from 100K", ("matching", "swapped")),
         ("lava", "Lava", "walls are lava from 100K to 200K", ("walls", "lava", "walls")),
@@ -185,9 +185,9 @@ def _minigrid() -> list[Entry]:
     return [
         replace(_task("DoorKey-5x5"), description="a key, a door, a goal"),
         *(
-            Entry(
+            RegisteredEnv(
                 name=f"{MINIGRID}{name}",
-                entry_point=f"curious_replay.envs.{name.replace('-', '_')}:{kind}",
+                entry_point=f"curious_replay.envs.minigrids.{name.replace('-', '_')}:{kind}",
                 description=description,
                 tags=("minigrid", "changes"),
                 mini={"schedule": tuple((20_000 * i, p) for i, p in enumerate(phases))},
@@ -198,19 +198,19 @@ def _minigrid() -> list[Entry]:
     ]
 
 
-ENTRIES: tuple[Entry, ...] = (
+ENTRIES: tuple[RegisteredEnv, ...] = (
     *_object_interaction(),
     *_constrained(),
     *_backgrounds(),
     *_control_suite(),
-    Entry(
+    RegisteredEnv(
         "crafter",
         "curious_replay.envs.crafter:CrafterEnv",
         "survival game with 22 achievements",
         ("crafter",),
         nondeterministic=True,
     ),
-    Entry(
+    RegisteredEnv(
         "crafter-noreward",
         "curious_replay.envs.crafter:CrafterEnv",
         "the same game without reward",
@@ -218,22 +218,22 @@ ENTRIES: tuple[Entry, ...] = (
         {"reward": False},
         nondeterministic=True,
     ),
-    Entry(
+    RegisteredEnv(
         "toy/count",
-        "curious_replay.envs.toy:CountingWorld",
+        "curious_replay.envs.toys.toy:CountingWorld",
         "shows its step number, for tests",
         ("toy",),
     ),
-    Entry(
+    RegisteredEnv(
         "toy/two-rooms",
-        "curious_replay.envs.two_rooms:TwoRooms",
+        "curious_replay.envs.toys.two_rooms:TwoRooms",
         "a grid; an object appears at 5,000",
         ("toy", "changes"),
         mini={"schedule": ((0, "empty"), (1_000, "object"))},
     ),
-    Entry(
+    RegisteredEnv(
         "toy/mirror",
-        "curious_replay.envs.mirror:Mirror",
+        "curious_replay.envs.toys.mirror:Mirror",
         "reach a goal; mirrored from 10,000",
         ("toy", "changes"),
         mini={"schedule": ((0, "straight"), (2_000, "mirrored"))},
@@ -263,17 +263,17 @@ def names() -> tuple[str, ...]:
     return tuple(entry.name for entry in ENTRIES)
 
 
-def minigrid_tasks() -> list[Entry]:
+def minigrid_tasks() -> list[RegisteredEnv]:
     """All tasks of MiniGrid that are not in the table; none where it is not installed."""
     if find_spec("minigrid") is None:
         return []
-    from curious_replay.envs.minigrid_world import tasks  # noqa: PLC0415
+    from curious_replay.envs.minigrids.world import tasks  # noqa: PLC0415
 
     entries = [_task(name) for name in tasks()]
     return [entry for entry in entries if entry.name not in names()]
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> RegisteredEnv:
     """The entry of a short name; an unknown name is answered with the nearest ones."""
     for entry in ENTRIES:
         if entry.name == name:

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from curious_replay.envs.camera import Camera, Image, make_camera
+from curious_replay.envs.drawing.camera import Camera, Image, make_camera
 from curious_replay.envs.interface import METADATA, image_space
 from curious_replay.envs.schedule import PhaseClock
 from curious_replay.errors import UsageError

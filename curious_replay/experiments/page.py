@@ -74,7 +74,7 @@ def bars(experiment: Experiment, result: Results) -> list[Figure]:
     rows = result.measures[0].rows
     if len(experiment.tasks) > 1 or not any(len(stats.finite(row.numbers)) for row in rows):
         return []
-    measure = measures.Measure(
+    measure = measures.Measured(
         result.measures[0].name,
         {row.method: row.numbers for row in rows},
         result.measures[0].lower_is_better,
@@ -85,7 +85,7 @@ def bars(experiment: Experiment, result: Results) -> list[Figure]:
 
 
 def _tests(
-    experiment: Experiment, result: Results, measure: measures.Measure
+    experiment: Experiment, result: Results, measure: measures.Measured
 ) -> list[stats.Comparison]:
     """The comparisons behind the verdicts on the first measure, with their p-values."""
     if experiment.paired:

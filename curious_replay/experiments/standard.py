@@ -25,7 +25,7 @@ DEBUG: Settings = {
     "record.snapshot_every": 60,
 }
 UNWATCHED: Settings = {"eval.every": 0, "record.video_every": 0}
-"""Of toys: nothing is measured in evaluations and films, and they take time."""
+"""Of toys: nothing is measured in evaluations and videos, and they take time."""
 _RAYS: Settings = {"env.camera": "ray"}  # to open OpenGL takes longer than to draw so few pictures
 _TASK: Settings = {**_RAYS, "env.episode_frames": 40}
 DEBUG_WORLDS: Mapping[str, Settings] = {

@@ -125,7 +125,7 @@ def _tests(
     tested = []
     for task, first, second in compared:
         numbers = {name: [*values[task, name]] for name in (first, second)}
-        found = measures.Measure(
+        found = measures.Measured(
             measure.name, numbers, measure.lower_is_better, never=measure.never
         )
         a, b = (stats.finite(found.ranked(name)) for name in (first, second))

@@ -6,13 +6,13 @@ batch = buffer.sample(16)
 buffer.update(batch.ids, {"model": loss})
 """
 
-from .batch import Batch
-from .buffer import ReplayBuffer
-from .chunkfiles import LoadError
-from .mixture import Balanced, Mixture
-from .priority import Adversarial, Count, Curious, TemporalDifference, Uniform
-from .reading import SavedBuffer
-from .rule import Rule
+from curious_replay.replay.batch import Batch
+from curious_replay.replay.buffer import ReplayBuffer
+from curious_replay.replay.mixture import Balanced, Mixture
+from curious_replay.replay.priority import Adversarial, Count, Curious, TemporalDifference, Uniform
+from curious_replay.replay.rule import Rule
+from curious_replay.replay.saves.chunkfiles import LoadError
+from curious_replay.replay.saves.reading import SavedBuffer
 
 __all__ = [
     "Adversarial",

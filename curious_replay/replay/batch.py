@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .rule import Floats
-from .sumtree import Ints
+from curious_replay.replay.rule import Floats
+from curious_replay.replay.sumtree import Ints
 
 
 class Batch(dict[str, Any]):

@@ -11,17 +11,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from . import saving
-from .batch import Batch, Counts
-from .fields import Array, Layout, flatten, nest
-from .mixture import Mixture
-from .priority import Curious
-from .rule import Floats, Rule
-from .sampler import Sampler
-from .scratch import Scratch
-from .storage import Storage
-from .sumtree import Ints
-from .windows import STALE, Window, Windows, count_copies
+from curious_replay.replay.batch import Batch, Counts
+from curious_replay.replay.fields import Array, Layout, flatten, nest
+from curious_replay.replay.mixture import Mixture
+from curious_replay.replay.priority import Curious
+from curious_replay.replay.rule import Floats, Rule
+from curious_replay.replay.sampler import Sampler
+from curious_replay.replay.saves import saving
+from curious_replay.replay.scratch import Scratch
+from curious_replay.replay.storage import Storage
+from curious_replay.replay.sumtree import Ints
+from curious_replay.replay.windows import STALE, Window, Windows, count_copies
 
 _INT64 = np.dtype(np.int64)
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, MutableMapping
 import numpy as np
 import numpy.typing as npt
 
-from .compiled import compiled
-from .rule import Floats, Rule, Signals, Visits
-from .sumtree import Ints, SumTree, leaves_of, node_of, renew_sums, set_leaves
-from .windows import Change, Flags
+from curious_replay.replay.compiled import compiled
+from curious_replay.replay.rule import Floats, Rule, Signals, Visits
+from curious_replay.replay.sumtree import Ints, SumTree, leaves_of, node_of, renew_sums, set_leaves
+from curious_replay.replay.windows import DrawableChange, Flags
 
 # However often a step was visited it can be drawn again: c·β^v would reach 0 after 2,100 visits.
 LEAST = 1e-200
@@ -100,11 +100,11 @@ class Priorities:
         self.values: Floats = np.zeros(slots)  # also of steps whose window is not yet whole
         self.memory: MutableMapping[str, float] = {}  # what the rule knows of the whole run
 
-    def add(self, change: Change) -> None:
+    def add(self, change: DrawableChange) -> None:
         """Enter new steps, then the changes in what can be drawn."""
         tree = self.tree
         _enter(
-            self.values, self.rule.p_max, change.slots, change.changed, change.opened,
+            self.values, self.rule.p_max, change.slots, change.changed, change.drawable,
             tree.table, tree.capacity,
         )  # fmt: skip
 
@@ -188,14 +188,14 @@ def terms_of(
 
 @compiled
 def _enter(
-    values: Floats, p_max: float, slots: Ints, changed: Ints, opened: Flags,
+    values: Floats, p_max: float, slots: Ints, changed: Ints, drawable: Flags,
     table: Floats, capacity: int,
 ) -> None:  # fmt: skip
     for i in range(len(slots)):
         values[slots[i]] = p_max
     into_tree = np.zeros(len(changed))  # 0: cannot be drawn
     for i in range(len(changed)):
-        if opened[i]:
+        if drawable[i]:
             into_tree[i] = values[changed[i]]
     set_leaves(table, capacity, changed, into_tree)
 

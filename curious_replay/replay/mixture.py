@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .priority import Adversarial, Count
-from .rule import Dialect, Rule
+from curious_replay.replay.priority import Adversarial, Count
+from curious_replay.replay.rule import Dialect, Rule
 
 
 @dataclass(frozen=True)

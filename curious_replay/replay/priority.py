@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .powers import scaled_power
-from .rule import Floats, Rule, Signals, Visits
+from curious_replay.replay.decay_table import scaled_power
+from curious_replay.replay.rule import Floats, Rule, Signals, Visits
 
 
 class Uniform(Rule):

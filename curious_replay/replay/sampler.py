@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .judging import History, Priorities
-from .mixture import Mixture
-from .rule import Floats, Rule, Signals, Visits
-from .sumtree import Ints
-from .windows import Change, Windows
-from .without_repeats import draw_apart
+from curious_replay.replay.judging import History, Priorities
+from curious_replay.replay.mixture import Mixture
+from curious_replay.replay.rule import Floats, Rule, Signals, Visits
+from curious_replay.replay.sumtree import Ints
+from curious_replay.replay.windows import DrawableChange, Windows
+from curious_replay.replay.without_repeats import draw_apart
 
 
 class Judgement(NamedTuple):
@@ -57,7 +57,7 @@ class Sampler:
             part.judge_all(slots, drawable, history)
         self._set(rule, new)
 
-    def add(self, change: Change) -> None:
+    def add(self, change: DrawableChange) -> None:
         """Enter new steps, then the changes in what can be drawn."""
         self.history.begin(change.slots)
         for part in self.parts:
@@ -117,7 +117,7 @@ class Sampler:
         for part, prefix in zip(self.parts, ("", "second_"), strict=False):
             leaves = part.tree.leaves[slots]
             drawable = leaves[leaves > 0]
-            numbers[f"{prefix}sampleable"] = len(drawable)
+            numbers[f"{prefix}drawable"] = len(drawable)
             numbers[f"{prefix}priority_mean"] = float(drawable.mean()) if len(drawable) else 0.0
             numbers[f"{prefix}priority_max"] = float(drawable.max(initial=0.0))
             numbers |= {f"{prefix}{name}": value for name, value in part.memory.items()}

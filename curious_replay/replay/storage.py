@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .compiled import compiled, copy_bytes
-from .fields import Array, Layout
-from .scratch import allow_open_files
-from .sumtree import Ints
+from curious_replay.replay.compiled import compiled, copy_bytes
+from curious_replay.replay.fields import Array, Layout
+from curious_replay.replay.scratch import allow_open_files
+from curious_replay.replay.sumtree import Ints
 
 Bytes = npt.NDArray[np.uint8]
 

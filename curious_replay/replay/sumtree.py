@@ -10,8 +10,8 @@ so that rounding cannot pile up: a tree after any number of changes equals a fre
 import numpy as np
 import numpy.typing as npt
 
-from .compiled import compiled, prefetch, set_eight, sum_of_eight
-from .rule import Floats
+from curious_replay.replay.compiled import compiled, prefetch, set_eight, sum_of_eight
+from curious_replay.replay.rule import Floats
 
 Ints = npt.NDArray[np.int64]
 

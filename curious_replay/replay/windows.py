@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from .compiled import compiled
-from .sumtree import Ints
+from curious_replay.replay.compiled import compiled
+from curious_replay.replay.sumtree import Ints
 
 Window = Literal["last", "first"]
 Flags = npt.NDArray[np.bool_]
@@ -30,19 +30,19 @@ FAR = 2**62  # a time that never comes
 STALE = -1  # the slot of a step that was overwritten or cleared
 
 
-class Change:
+class DrawableChange:
     """What new steps changed.
 
     slots    [N]   of the new steps
-    changed  [M]   slots that can no longer (opened False) or can now (True) be drawn,
-    opened   [M]   in the order in which that happened
+    changed  [M]   slots that can no longer (drawable False) or can now (True) be drawn,
+    drawable   [M]   in the order in which that happened
     unmarked [K]   ids of new steps that begin an episode although their flag does not say so
     """
 
-    def __init__(self, slots: Ints, changed: Ints, opened: Flags, unmarked: Ints) -> None:
+    def __init__(self, slots: Ints, changed: Ints, drawable: Flags, unmarked: Ints) -> None:
         self.slots = slots
         self.changed = changed
-        self.opened = opened
+        self.drawable = drawable
         self.unmarked = unmarked
 
 
@@ -94,15 +94,15 @@ class Windows:
         """Return environments [N] and times [N] of the steps entered since the last `advance`."""
         return _new_steps(self.next_ids, self.clock, self.shape)
 
-    def advance(self, envs: Ints, is_first: Flags, is_last: Flags) -> Change:
+    def advance(self, envs: Ints, is_first: Flags, is_last: Flags) -> DrawableChange:
         """Take the `new_steps`, with their flags [N]; returns what that changed."""
         self.waiting = 0
         count = len(envs) * 3 * self.length  # at most
-        changed, opened = np.empty(count, np.int64), np.empty(count, np.bool_)
+        changed, drawable = np.empty(count, np.int64), np.empty(count, np.bool_)
         slots, unmarked, count = _advance(
-            envs, is_first, is_last, self.clock, self.ends, self.shape, changed, opened
+            envs, is_first, is_last, self.clock, self.ends, self.shape, changed, drawable
         )
-        return Change(slots, changed[:count], opened[:count], unmarked)
+        return DrawableChange(slots, changed[:count], drawable[:count], unmarked)
 
     def restore(self, clock: Ints, ends: Flags) -> None:
         """Continue from saved state."""
@@ -110,12 +110,12 @@ class Windows:
         self.ends[:] = ends
         self.next_ids = self.head * self.num_envs + np.arange(self.num_envs)
 
-    def clear(self) -> Change:
+    def clear(self) -> DrawableChange:
         """Forget all steps; returns what can no longer be drawn. Ids go on from where they are."""
         times, envs = np.divmod(self.ids_of_all(), self.num_envs)
         slots: Ints = envs * self.stripe + times % self.stripe
         self.oldest[:] = self.head
-        return Change(slots[:0], slots, np.zeros(len(slots), np.bool_), slots[:0])
+        return DrawableChange(slots[:0], slots, np.zeros(len(slots), np.bool_), slots[:0])
 
     def find(self, ids: Ints, visits: npt.NDArray[np.int32]) -> tuple[Ints, Ints, int, int]:
         """Return the slots of `ids` [N] and what `visits` [slots] says of them.
@@ -167,7 +167,7 @@ def _new_steps(next_ids: Ints, clock: Ints, shape: Ints) -> tuple[Ints, Ints]:
 @compiled
 def _advance(
     envs: Ints, is_first: Flags, is_last: Flags, clock: Ints, ends: Flags, shape: Ints,
-    changed: Ints, opened: Flags,
+    changed: Ints, drawable: Flags,
 ) -> tuple[Ints, Ints, int]:  # fmt: skip
     stripe, length, last, cross, num_envs = shape
     head, oldest, episode = clock
@@ -182,7 +182,7 @@ def _advance(
         if t - oldest[env] == stripe:  # full: the oldest step goes, with the window it opens
             start = oldest[env]
             tail = not cross and ends[base + (start + length - 1) % stripe]
-            count = _note(start, True, tail, False, base, shape, changed, opened, count)
+            count = _note(start, True, tail, False, base, shape, changed, drawable, count)
             oldest[env] = start + 1
         before = base + (t - 1) % stripe
         follows = t > oldest[env]  # there is a step before this one
@@ -190,7 +190,7 @@ def _advance(
             ends[before] = True  # its episode was broken off
             start = t - length
             if not last and not cross and start >= max(oldest[env], episode[env]):
-                count = _note(start, False, True, True, base, shape, changed, opened, count)
+                count = _note(start, False, True, True, base, shape, changed, drawable, count)
         # What follows the end of an episode, or nothing at all, begins one, whatever its flag says.
         if not follows or ends[before]:
             episode[env] = t
@@ -203,14 +203,14 @@ def _advance(
         start = t - length + 1  # the window that this step completes
         if start >= oldest[env] and (cross or start >= episode[env]):
             tail = not cross and is_last[i]
-            count = _note(start, True, tail, True, base, shape, changed, opened, count)
+            count = _note(start, True, tail, True, base, shape, changed, drawable, count)
     return slots, unmarked[:odd], count
 
 
 @compiled
 def _note(
     start: int, main: bool, tail: bool, opens: bool, base: int, shape: Ints,
-    changed: Ints, opened: Flags, count: int,
+    changed: Ints, drawable: Flags, count: int,
 ) -> int:  # fmt: skip
     """Note the steps that are drawn with the window at `start`: its main one, those of its tail."""
     stripe, length, last, _, _ = shape
@@ -218,7 +218,7 @@ def _note(
     high = start + length - 1 if last or tail else start + 1
     for t in range(low, high + 1):
         changed[count] = base + t % stripe
-        opened[count] = opens
+        drawable[count] = opens
         count += 1
     return count
 

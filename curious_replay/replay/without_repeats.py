@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .compiled import compiled
-from .rule import Floats
-from .sumtree import Ints, SumTree, draw_leaves, leaves_of, node_of, renew_sums
-from .windows import FAR, Flags, Windows, episode_end, start_of
+from curious_replay.replay.compiled import compiled
+from curious_replay.replay.rule import Floats
+from curious_replay.replay.sumtree import Ints, SumTree, draw_leaves, leaves_of, node_of, renew_sums
+from curious_replay.replay.windows import FAR, Flags, Windows, episode_end, start_of
 
 
 def draw_apart(

@@ -62,7 +62,7 @@ def _overview(parts: Sequence[Section], baseline: str) -> Table:
     return Table("overview", caption, columns, rows)
 
 
-def _final_return(part: Section) -> m.Measure | None:
+def _final_return(part: Section) -> m.Measured | None:
     return next((each for each in part.measures if each.name.startswith("return at")), None)
 
 

@@ -10,7 +10,7 @@ from curious_replay.report.parts import POINTS, SEED, Figure
 from curious_replay.report.tables import Table
 
 
-def _pairs(measure: m.Measure, baseline: str) -> list[tuple[str, str]]:
+def _pairs(measure: m.Measured, baseline: str) -> list[tuple[str, str]]:
     """All methods against the baseline, or all pairs if there is none."""
     names = list(measure.values)
     if baseline in names:
@@ -18,12 +18,12 @@ def _pairs(measure: m.Measure, baseline: str) -> list[tuple[str, str]]:
     return [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
 
 
-def tests(measure: m.Measure, baseline: str) -> list[stats.Comparison]:
+def tests(measure: m.Measured, baseline: str) -> list[stats.Comparison]:
     """Each method against the baseline, or all pairs if there is none, corrected together."""
     return stats.compare(measure.values, _pairs(measure, baseline), measure.worst)
 
 
-def verdict(measure: m.Measure, found: Sequence[stats.Comparison]) -> str:
+def verdict(measure: m.Measured, found: Sequence[stats.Comparison]) -> str:
     """The first measure in words, whoever wins."""
     said = []
     for test in found:
@@ -47,14 +47,14 @@ def verdict(measure: m.Measure, found: Sequence[stats.Comparison]) -> str:
     return f"{measure.name}: " + ("; ".join(said) if said else "one method, nothing to compare")
 
 
-def bars(name: str, measure: m.Measure, found: Sequence[stats.Comparison]) -> Figure:
+def bars(name: str, measure: m.Measured, found: Sequence[stats.Comparison]) -> Figure:
     """One measure as bars, with p-values."""
     caption = f"{measure.name}: mean, standard error, and every run as a point."
     drawn = plots.bars(measure.values, ylabel=measure.name, comparisons=found, caption=caption)
     return Figure(name, drawn)
 
 
-def table_of(name: str, found: Sequence[m.Measure], baseline: str) -> Table:
+def table_of(name: str, found: Sequence[m.Measured], baseline: str) -> Table:
     """All measures of all methods."""
     rows: list[list[str | int | float]] = []
     for measure in found:
@@ -104,7 +104,7 @@ def shared_trunks(methods: m.Methods) -> list[str]:
     ]
 
 
-def profile(name: str, measure: m.Measure) -> list[Figure]:
+def profile(name: str, measure: m.Measured) -> list[Figure]:
     """All runs at once: which share of each method's does better than a value."""
     values = [stats.finite(measure.values[method]) for method in measure.values]
     known = np.concatenate(values) if values else np.zeros(0)

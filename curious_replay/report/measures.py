@@ -19,7 +19,7 @@ NEVER = (
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measured:
     """One number for each run."""
 
     name: str
@@ -41,9 +41,9 @@ class Measure:
         return [sign * v if np.isfinite(v) else worst for v in self.values.get(method, [])]
 
 
-def measures(methods: Methods) -> list[Measure]:
+def measures(methods: Methods) -> list[Measured]:
     """All that these runs can tell, the paper's own measure first."""
-    found: list[Measure] = []
+    found: list[Measured] = []
     for kind in (_crafter, _interaction, _returns, _retention, _model_error, _forgetting):
         found += kind(methods)
     return found
@@ -99,7 +99,7 @@ def _each(methods: Methods, value: Callable[[Run], float]) -> dict[str, list[flo
     return {method: [float(value(run)) for run in runs] for method, runs in methods.items()}
 
 
-def _crafter(methods: Methods) -> list[Measure]:
+def _crafter(methods: Methods) -> list[Measured]:
     if not is_crafter(methods):
         return []
     budget = crafter.budget_of(all_runs(methods))
@@ -109,10 +109,10 @@ def _crafter(methods: Methods) -> list[Measure]:
         else f"after {budget:,} steps: not comparable with the benchmark's million"
     )
     scores = _each(methods, lambda run: crafter.score_of(run, budget))
-    return [Measure("Crafter score (%)", scores, note=note)]
+    return [Measured("Crafter score (%)", scores, note=note)]
 
 
-def _interaction(methods: Methods) -> list[Measure]:
+def _interaction(methods: Methods) -> list[Measured]:
     if not has_interactions(methods):
         return []
     start = first_change(methods)
@@ -129,13 +129,15 @@ def _interaction(methods: Methods) -> list[Measure]:
                     until = interaction.frames_to_nth(*rows, n, start=start)
                     values[n, kind][method].append(until)
     return [
-        Measure(f"frames to {kind.removesuffix('s')} {n}", values[n, kind], True, NEVER, never=True)
+        Measured(
+            f"frames to {kind.removesuffix('s')} {n}", values[n, kind], True, NEVER, never=True
+        )
         for n, kind in wanted
         if n == interaction.NTH[0] or np.isfinite(np.concatenate([*values[n, kind].values()])).any()
     ]
 
 
-def _returns(methods: Methods) -> list[Measure]:
+def _returns(methods: Methods) -> list[Measured]:
     if not has_returns(methods):
         return []
     end, window = common_end(methods), window_of(methods)
@@ -143,7 +145,7 @@ def _returns(methods: Methods) -> list[Measure]:
     def final(run: Run) -> float:
         return returns.value_at(*returns.returns_of(run), end, window)
 
-    found = [Measure(f"return at frame {end:,}", _each(methods, final))]
+    found = [Measured(f"return at frame {end:,}", _each(methods, final))]
     changes = next((run.changes for run in all_runs(methods) if len(run.changes) > 1), ())
     for (frame, phase), (following, _) in pairwise([*changes[1:], (end, "")]):
 
@@ -153,11 +155,11 @@ def _returns(methods: Methods) -> list[Measure]:
 
         if frame < following:
             name = f"mean return after the change to {phase} (frame {frame:,})"
-            found.append(Measure(name, _each(methods, average)))
+            found.append(Measured(name, _each(methods, average)))
     return found
 
 
-def _retention(methods: Methods) -> list[Measure]:
+def _retention(methods: Methods) -> list[Measured]:
     """What is left of the first phase once the change is undone (paper: Table 10)."""
     found = undone(methods)
     if found is None or not has_returns(methods):
@@ -171,8 +173,8 @@ def _retention(methods: Methods) -> list[Measure]:
     before = _each(methods, lambda run: both(run)[0])
     after = _each(methods, lambda run: both(run)[1])
     return [
-        Measure(f"return before the change at frame {change:,}", before),
-        Measure(f"return just after it is undone at frame {back:,}", after),
+        Measured(f"return before the change at frame {change:,}", before),
+        Measured(f"return just after it is undone at frame {back:,}", after),
     ]
 
 
@@ -190,14 +192,14 @@ def forgettings(methods: Methods) -> dict[str, list[model_error.Forgetting]]:
     }
 
 
-def _forgetting(methods: Methods) -> list[Measure]:
+def _forgetting(methods: Methods) -> list[Measured]:
     found = forgettings(methods)
     values = {method: [each.ratio for each in runs] for method, runs in found.items()}
     name = "forgetting: model error at the end divided by that before the object is removed"
-    return [Measure(name, values, True)] if values else []
+    return [Measured(name, values, True)] if values else []
 
 
-def _model_error(methods: Methods) -> list[Measure]:
+def _model_error(methods: Methods) -> list[Measured]:
     if not has_probes(methods):
         return []
     found = []
@@ -207,6 +209,6 @@ def _model_error(methods: Methods) -> list[Measure]:
             return model_error.mean_since(*model_error.errors_of(run, what), first_change(methods))
 
         found.append(
-            Measure(f"model error {words}, mean since the change", _each(methods, mean), True)
+            Measured(f"model error {words}, mean since the change", _each(methods, mean), True)
         )
     return found

@@ -19,8 +19,8 @@ from curious_replay.report.tables import Table
 from curious_replay.run_folder import VIDEOS
 from curious_replay.untrusted import UnreadableError, open_file
 
-FILM_BYTES = 4_000_000
-"""Films that are larger are named, not shown."""
+VIDEO_BYTES = 4_000_000
+"""Videos that are larger are named, not shown."""
 EXPLAINED = (
     "Stored steps, oldest first. Above: chance to be drawn (logarithmic); below: how often trained "
     "on. Point at a step, or use the arrow keys."
@@ -141,34 +141,34 @@ def _section(part: Section, number: int) -> str:
                 f'<p class="faint">{EXPLAINED}</p>',
                 f"<figure>{explorer(run, steps, number * 100 + position)}</figure>",
             ]
-        html.append(_last_film(method, runs))
+        html.append(_last_video(method, runs))
     return "".join([*html, "</section>"])
 
 
-def _last_film(method: str, runs: Sequence[Run]) -> str:
+def _last_video(method: str, runs: Sequence[Run]) -> str:
     """What the model of a method dreamt last."""
     folders = [run.folder / VIDEOS for run in runs if not (run.folder / VIDEOS).is_symlink()]
-    films = [film for folder in folders for film in sorted(folder.glob("open-loop-*"))]
-    return _film(films[-1], method) if films else ""
+    videos = [video for folder in folders for video in sorted(folder.glob("open-loop-*"))]
+    return _video(videos[-1], method) if videos else ""
 
 
-def _film(path: Path, method: str) -> str:
+def _video(path: Path, method: str) -> str:
     caption = f"{method}: what happened, what the model dreamt, the difference ({path.name})."
-    return film_html(path, caption)
+    return video_html(path, caption)
 
 
-def film_html(path: Path, caption: str) -> str:
-    """A film inside the page, named only if it is too large for it."""
+def video_html(path: Path, caption: str) -> str:
+    """A video inside the page, named only if it is too large for it."""
     try:
         with open_file(path) as file:
-            content = file.read(FILM_BYTES + 1)
+            content = file.read(VIDEO_BYTES + 1)
     except UnreadableError as error:
         return f"<p>{escape(caption)} It cannot be shown: {escape(str(error))}</p>"
-    if len(content) > FILM_BYTES:
+    if len(content) > VIDEO_BYTES:
         return f"<p>{escape(caption)} It is too large for this page.</p>"
     data = base64.b64encode(content).decode()
     if path.suffix == ".gif":
-        shown = f'<img class="film" alt="" src="data:image/gif;base64,{data}">'
+        shown = f'<img class="video" alt="" src="data:image/gif;base64,{data}">'
     else:
         source = f"data:video/mp4;base64,{data}"
         shown = f'<video controls loop muted playsinline src="{source}"></video>'

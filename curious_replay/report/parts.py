@@ -39,7 +39,7 @@ class Section:
     key: tuple[str, ...] = ()
     """Environment, agent and scale."""
     methods: m.Methods = field(default_factory=dict)
-    measures: Sequence[m.Measure] = ()
+    measures: Sequence[m.Measured] = ()
     stored: Mapping[str, tuple[Run, Stored]] = field(default_factory=dict)
     """Of each method, the first run whose replay can be read, and what it holds."""
     verdicts: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ def grid_of(methods: m.Methods) -> tuple[np.ndarray, int]:
     return np.linspace(0, last, POINTS + 1)[1:].astype(np.int64), max(last // 25, 1)
 
 
-def changes_of(methods: m.Methods) -> chart.Changes:
+def changes_of(methods: m.Methods) -> chart.ChangeMarks:
     """The changes that the runs went through, from one that tells them."""
     return next((run.changes for run in m.all_runs(methods) if len(run.changes) > 1), ())
 

@@ -45,7 +45,7 @@ from curious_replay.untrusted import folder_itself, open_file
 
 NOT_DRAWN_BY = ("--replay.storage", "--replay.clear-at-change")
 """Settings of replay that no draw depends on."""
-_FILM = re.compile(r"[\w-]+-(\d{9,})\.(mp4|gif)")
+_VIDEO = re.compile(r"[\w-]+-(\d{9,})\.(mp4|gif)")
 
 
 def fork(
@@ -206,7 +206,7 @@ def _write_checkpoint(new: Path, saved: Saved, state: dict[str, Any], config: Co
 
 
 def _write_record(new: Path, parent: Path, saved: Saved, frame: int) -> None:
-    """Lines, snapshots and films up to the checkpoint."""
+    """Lines, snapshots and videos up to the checkpoint."""
     for name, size in sizes_at(parent, saved.state.get("record", {})).items():
         check_reaches(parent / name, size)
         if size:
@@ -215,8 +215,8 @@ def _write_record(new: Path, parent: Path, saved: Saved, frame: int) -> None:
         if path.suffix == ".npz" and path.stem.isdecimal() and int(path.stem) <= saved.step:
             _share(path, new / SNAPSHOTS)
     for path in _files(parent / VIDEOS):
-        film = _FILM.fullmatch(path.name)
-        if film is not None and int(film[1]) <= frame:
+        video = _VIDEO.fullmatch(path.name)
+        if video is not None and int(video[1]) <= frame:
             _share(path, new / VIDEOS)
 
 

@@ -12,11 +12,11 @@ from curious_replay.errors import UsageError
 from curious_replay.run.loop.evaluation import Episode, Evaluation
 from curious_replay.run.loop.seeds import seed_of
 from curious_replay.run.record.checkpoint import Checkpoints
-from curious_replay.run.record.encode import write_film
+from curious_replay.run.record.encode import write_video
 from curious_replay.run.settings.agents import AGENTS
 from curious_replay.run.settings.config import Config, Device, load_config
 from curious_replay.run.settings.env_config import SimulatedConfig
-from curious_replay.run.worlds.environments import EnvFacts, look_at
+from curious_replay.run.worlds.environments import EnvFacts, inspect_env
 from curious_replay.run_folder import CHECKPOINTS
 
 
@@ -58,12 +58,12 @@ def load_agent(
     config = load_config(folder)
     config = replace(config, train=replace(config.train, device=device))
     saved = Checkpoints(Path(folder) / CHECKPOINTS).newest(note)
-    facts = look_at(config.choice.env, config.env)
+    facts = inspect_env(config.choice.env, config.env)
     agent = make_agent(config, facts)
     with saved.put_to_use():
         agent.load_tensors(saved.agent)
         frame = int(saved.state["counters"]["frame"])
-        phase = str(saved.state["driver"]["shown"]["phases"][0])
+        phase = str(saved.state["driver"]["transition"]["phases"][0])
     return SavedRun(Path(folder), config, agent, facts, phase, saved.step, frame)
 
 
@@ -76,7 +76,7 @@ def evaluate(
     episode_frames: int | None = None,
     video: str | Path | None = None,
 ) -> list[Episode]:
-    """Play episodes in a phase (by default that of the save); the first one may be filmed.
+    """Play episodes in a phase (by default that of the save); the first one may be recorded.
 
     `episode_frames`: how long they are, by default as long as those the agent was trained on.
     """
@@ -101,15 +101,15 @@ def evaluate(
     evaluation = Evaluation(run.agent, config, run.facts)
     try:
         played = evaluation.run(
-            episodes, seed=seed, phase=phase or run.phase, film=video is not None
+            episodes, seed=seed, phase=phase or run.phase, video=video is not None
         )
     finally:
         evaluation.close()
     assert played is not None
     if video is not None:
-        film = played[0].film(run.config.env.frames_per_step)
+        pictures = played[0].video(run.config.env.frames_per_step)
         Path(video).parent.mkdir(parents=True, exist_ok=True)
-        write_film(film, Path(video).with_suffix(""), run.facts.fps)
+        write_video(pictures, Path(video).with_suffix(""), run.facts.fps)
     return played
 
 

@@ -28,7 +28,7 @@ from curious_replay.run.record.record_files import locked, read_meta, refuse_str
 from curious_replay.run.saved_run import make_agent
 from curious_replay.run.settings.allowed import CHANGEABLE, not_allowed
 from curious_replay.run.settings.config import Config, load_config
-from curious_replay.run.worlds.environments import EnvFacts, look_at
+from curious_replay.run.worlds.environments import EnvFacts, inspect_env
 from curious_replay.run_folder import CHECKPOINTS, CONFIG
 
 IN_TRAINING = "This happened in the middle of training: what was asked for had been found right."
@@ -76,7 +76,7 @@ def _train(config: Config, folder: Path, lock: FileIO | None, console: Console) 
     if config.record.wandb and find_spec("wandb") is None:
         raise UsageError("--record.wandb needs the package: pip install 'curious-replay[wandb]'")
     _prepare_torch(config)
-    facts = look_at(config.choice.env, config.env)
+    facts = inspect_env(config.choice.env, config.env)
     _check_changes(config, facts)
     agent = make_agent(config, facts)
     needed = preflight.needs(config, facts, agent)

@@ -13,7 +13,7 @@ from ray.exceptions import RayError
 from curious_replay.errors import UsageError
 from curious_replay.run.loop.stop import repeats_ignored
 from curious_replay.sweep.task import Task
-from curious_replay.sweep.work import STOP_SECONDS, Ended, run_task, told
+from curious_replay.sweep.work import STOP_SECONDS, Ended, describe, run_task
 
 LOST = 5
 """How often a task may lose its machine."""
@@ -65,7 +65,7 @@ class RayLauncher:
             try:
                 found.append(Ended(name, ray.get(reference)))
             except RayError as error:  # its machines were lost too often, or it ran out of memory
-                found.append(Ended(name, 1, told(error)))
+                found.append(Ended(name, 1, describe(error)))
         return found
 
     def stop(self) -> None:

@@ -14,7 +14,7 @@ from submitit.helpers import DelayedSubmission
 from curious_replay.run.loop.stop import repeats_ignored
 from curious_replay.sweep.launchers import SlurmOptions
 from curious_replay.sweep.task import Task
-from curious_replay.sweep.work import Ended, run_task, told
+from curious_replay.sweep.work import Ended, describe, run_task
 
 TIME_LIMITS = 1000
 """How many a job may pass; there is a bound for those too short for a run to get anywhere."""
@@ -83,7 +83,7 @@ class SlurmLauncher:
             try:
                 found.append(Ended(name, job.result()))
             except Exception as error:  # whatever submitit makes of a job that died
-                found.append(Ended(name, 1, told(error)))
+                found.append(Ended(name, 1, describe(error)))
         return found
 
     def stop(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from curious_replay.errors import UsageError
-from curious_replay.sweep.task import Task, look
+from curious_replay.sweep.task import Task, inspect_folder
 from curious_replay.sweep.work import Ended, Launcher
 
 PAUSE = 0.2
@@ -21,7 +21,7 @@ Status = Literal["waiting", "running", "complete", "failed", "stopped"]
 
 
 @dataclass
-class Entry:
+class TaskState:
     """Where one task is."""
 
     task: Task
@@ -42,13 +42,13 @@ class Entry:
 class Sweep:
     """All tasks of a sweep, and where they are."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, TaskState] = field(default_factory=dict)
     stopped: bool = False
 
     @classmethod
     def of(cls, tasks: Iterable[Task]) -> "Sweep":
         """Look at all folders, also of the trunks; UsageError if one holds another run."""
-        entries: dict[str, Entry] = {}
+        entries: dict[str, TaskState] = {}
         for task in tasks:
             entry = _look(task)
             trunk = task.trunk
@@ -59,11 +59,11 @@ class Sweep:
             entries[task.name] = entry
         return cls(entries)
 
-    def of_status(self, *wanted: Status) -> list[Entry]:
+    def of_status(self, *wanted: Status) -> list[TaskState]:
         """Tasks that are in one of these states."""
         return [entry for entry in self.entries.values() if entry.status in wanted]
 
-    def held(self, entry: Entry) -> bool:
+    def held(self, entry: TaskState) -> bool:
         """Whether it cannot begin yet: its trunk is not complete."""
         trunk = entry.task.trunk
         return (
@@ -121,13 +121,13 @@ class Sweep:
                     entry.status = "failed"
                     entry.reason = f"its trunk {trunk.task.name} failed: {trunk.reason}"
 
-    def _failed(self, ended: Ended) -> Entry | None:
+    def _failed(self, ended: Ended) -> TaskState | None:
         """Write down how a task ended; the task if it did not end well."""
         entry = self.entries[ended.name]
         entry.reason = ended.reason or last_line(entry.task)
         try:
             # The folder has the last word: what is there counts, whatever the process said.
-            if look(entry.task).state == "complete":
+            if inspect_folder(entry.task).state == "complete":
                 entry.status = "complete"
                 return None
         except UsageError as error:  # it cannot be read just now
@@ -135,7 +135,7 @@ class Sweep:
         entry.attempts += not self._made_room(entry, ended)
         return entry
 
-    def _made_room(self, entry: Entry, ended: Ended) -> bool:
+    def _made_room(self, entry: TaskState, ended: Ended) -> bool:
         """Whether it saved and stopped for somebody else's sake, which is no failure."""
         if ended.code < 128:
             return False
@@ -146,10 +146,10 @@ class Sweep:
         return further
 
 
-def _look(task: Task) -> Entry:
-    state = look(task).state
+def _look(task: Task) -> TaskState:
+    state = inspect_folder(task).state
     status: Status = "complete" if state == "complete" else "waiting"
-    return Entry(task, status, begun=state == "unfinished")
+    return TaskState(task, status, begun=state == "unfinished")
 
 
 def last_line(task: Task) -> str:

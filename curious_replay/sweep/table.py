@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from curious_replay.run.record.progress import duration
-from curious_replay.sweep.sweep import Entry, Status, Sweep
+from curious_replay.sweep.sweep import Status, Sweep, TaskState
 
 SECONDS = 2.0
 """Between two pictures of the table: reading how far runs are takes time too."""
@@ -66,7 +66,7 @@ class SweepTable:
             table.add_row(*self._row(entry))
         return Group(table, Text(self._counts(entries)))
 
-    def _row(self, entry: Entry) -> tuple[str, str, str, str]:
+    def _row(self, entry: TaskState) -> tuple[str, str, str, str]:
         task = entry.task
         done = task.steps if entry.status == "complete" else task.steps_done
         more = f", attempt {entry.attempts + 1}" if entry.attempts else ""
@@ -79,7 +79,7 @@ class SweepTable:
             self._left(entry, done),
         )
 
-    def _left(self, entry: Entry, done: int) -> str:
+    def _left(self, entry: TaskState, done: int) -> str:
         """Time that a run may still take, at the pace that it has had so far."""
         if entry.status != "running" or entry.task.name not in self._begun:
             return ""
@@ -89,13 +89,13 @@ class SweepTable:
         pace = (time.monotonic() - seconds) / (done - steps)
         return duration(pace * (entry.task.steps - done))
 
-    def _counts(self, entries: Sequence[Entry]) -> str:
+    def _counts(self, entries: Sequence[TaskState]) -> str:
         counts = {status: sum(e.status == status for e in entries) for status in ORDER}
         said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         hidden = len(entries) - ROWS
         return f"{said}{f'; {hidden} not shown' if hidden > 0 else ''}"
 
-    def _line(self, entry: Entry) -> str:
+    def _line(self, entry: TaskState) -> str:
         done = sum(e.status == "complete" for e in self._sweep.entries.values())
         why = f": {entry.reason}" if entry.status == "failed" else ""
         return f"{done}/{len(self._sweep.entries)} complete  {entry.status}  {entry.task.name}{why}"

@@ -63,7 +63,7 @@ class Found:
     reason: str = ""
 
 
-def look(task: Task) -> Found:
+def inspect_folder(task: Task) -> Found:
     """Look at the folder of a task; UsageError if it holds a run with other settings.
 
     Settings that this version does not know are other settings too, and no damage. What cannot be

@@ -12,7 +12,7 @@ from curious_replay import host
 from curious_replay.errors import UsageError
 from curious_replay.run.record.record_files import DamagedError, LockedError
 from curious_replay.run.settings.config import Config
-from curious_replay.sweep.task import Task, look, set_aside
+from curious_replay.sweep.task import Task, inspect_folder, set_aside
 from curious_replay.untrusted import UnreadableError, of_the_disk
 
 LOCK_SECONDS = 180.0
@@ -49,7 +49,7 @@ class Launcher(Protocol):
         """Let all that run save and stop, forget the others, and return when that is done."""
 
 
-def told(error: Exception) -> str:
+def describe(error: Exception) -> str:
     """An error in one line: the last one, which says most where it quotes another machine."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
@@ -80,10 +80,10 @@ def _train(task: Task, log: TextIO) -> int:
     deadline, damage = time.monotonic() + LOCK_SECONDS, ""
     while True:
         try:
-            if damage := damage or look(task).reason:
+            if damage := damage or inspect_folder(task).reason:
                 print(f"set aside as {set_aside(task.folder)}: {damage}", file=log)
                 damage = ""
-            if task.trunk is not None and look(task).state == "missing":
+            if task.trunk is not None and inspect_folder(task).state == "missing":
                 _branch_off(task.trunk, task.folder, config)
                 print(f"begun as {task.trunk.folder} at step {task.trunk.steps}", file=log)
             outcome = train(config, task.folder, resume=True, console=console)
@@ -103,7 +103,7 @@ def _train(task: Task, log: TextIO) -> int:
 
 def _branch_off(trunk: Task, folder: Path, config: Config) -> None:
     """Begin a run as a fork of its trunk, at the end of that one."""
-    if look(trunk).state != "complete":
+    if inspect_folder(trunk).state != "complete":
         raise UsageError(
             f"its trunk {trunk.folder} is not complete: start the sweep again, which sees to it"
         )

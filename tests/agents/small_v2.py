@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
 from curious_replay.agents.dreamer_v2 import DreamerV2
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.spaces import Spaces
 
 DISCRETE = DreamerV2Config(size="debug-D", imagination=4)

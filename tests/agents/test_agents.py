@@ -5,16 +5,16 @@ import pytest
 import torch
 from batches import check_td_where_no_step_led, make_batch, with_streams
 
+from curious_replay.agents.configs.dreamer_pro import DreamerProConfig
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.configs.iris import IrisConfig
+from curious_replay.agents.configs.plan2explore import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.dreamer_pro import DreamerPro
-from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v2 import DreamerV2
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
 from curious_replay.agents.interface import NonFiniteError
 from curious_replay.agents.iris import Iris
-from curious_replay.agents.iris_config import IrisConfig
 from curious_replay.agents.plan2explore import Plan2Explore
-from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.spaces import Spaces
 
 KINDS = {
@@ -185,12 +185,12 @@ def test_open_loop_sees_the_context_only_and_disturbs_nothing(name):
             agent.open_loop(batch, context=3)
         return
     before = {key: value.clone() for key, value in agent.tensors().items()}
-    film = agent.open_loop(batch, context=3)
-    assert film.shape == batch["image"].shape
-    assert film.dtype == np.uint8
+    video = agent.open_loop(batch, context=3)
+    assert video.shape == batch["image"].shape
+    assert video.dtype == np.uint8
     changed = {**batch, "image": batch["image"].copy()}
     changed["image"][:, 3:] = 0
-    assert np.array_equal(agent.open_loop(changed, context=3), film)
+    assert np.array_equal(agent.open_loop(changed, context=3), video)
     after = agent.tensors()
     assert all(torch.equal(after[key], value) for key, value in before.items())
 

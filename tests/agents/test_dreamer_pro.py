@@ -6,15 +6,15 @@ import math
 import numpy as np
 import pytest
 import torch
+from actor_critic_steps import CONT, by_definition, catch, check_gradients, start_of
 from batches import batch_of, check_td_where_no_step_led, count, make_batch
-from lessons import GOES_ON, by_definition, catch, check_gradients, start_of
 
 from curious_replay.agents.blocks.prototypes import assign
 from curious_replay.agents.blocks.shifts import translate
+from curious_replay.agents.configs.dreamer_pro import SIZES, DreamerProConfig
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
 from curious_replay.agents.dreamer_pro import DreamerPro, ProModel
-from curious_replay.agents.dreamer_pro_config import SIZES, DreamerProConfig
 from curious_replay.agents.dreamer_v2 import V2Model
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.spaces import Spaces
 
 PROTOTYPES = {"prototypes": 7, "prototype_size": 4, "frozen_updates": 0, "imagination": 4}
@@ -74,7 +74,7 @@ def test_two_views_are_the_batch_twice_moved_apart():
     )
     assert views.image.shape == (8, 60, *spaces.image, 3)
     assert pixels.min() < -1.5 and pixels.max() > 1.5 and pixels.abs().max() <= 2
-    for name in ("previous_action", "reward", "is_first", "goes_on"):
+    for name in ("previous_action", "reward", "is_first", "cont"):
         part, twice = getattr(replayed, name), getattr(views, name)
         assert torch.equal(twice[:, :30], part) and torch.equal(twice[:, 30:], part), name
     still = make(shift=0.0).two_views(replayed)
@@ -131,7 +131,7 @@ def test_signals_add_up(kind):
 
 
 def terms_of(agent, batch):
-    """Terms and signals of one study, which changes nothing."""
+    """Terms and signals of one update of the world model, which changes nothing."""
     caught = {}
 
     def fit(belief, terms, signals, loss):
@@ -140,7 +140,7 @@ def terms_of(agent, batch):
     agent.fit = fit
     agent.model.prototypes.settle = lambda: None
     agent.teacher.follow = lambda model: None
-    agent.study(agent.two_views(agent.load(batch)))
+    agent.train_world_model(agent.two_views(agent.load(batch)))
     return caught
 
 
@@ -268,17 +268,17 @@ def test_imagination_does_not_begin_at_what_may_be_an_end(kind):
     views = agent.two_views(agent.load(batch_of(kind)))
     start = start_of(agent)
     start = type(start)(*(part.repeat(10, 1)[:48] for part in start))  # 8 steps of 6 rows
-    begun, goes_on = agent.begin(views, start)
+    begun, cont = agent.begin(views, start)
     kept = 42 if kind == "discrete" else 48
-    assert torch.equal(goes_on, views.goes_on.flatten()[:kept])
-    assert not goes_on.all()  # an episode ends within a window
+    assert torch.equal(cont, views.cont.flatten()[:kept])
+    assert not cont.all()  # an episode ends within a window
     assert all(torch.equal(b, s[:kept]) for b, s in zip(begun, start, strict=True))
 
 
 def learn(agent, seed=0):
     generator = torch.Generator().manual_seed(seed)
     start = start_of(agent, seed)
-    return agent.behaviour.learn(agent.model, start, GOES_ON, agent._reward, generator)
+    return agent.behaviour.learn(agent.model, start, CONT, agent._reward, generator)
 
 
 def test_discrete_actor_follows_the_score_function():
@@ -345,10 +345,10 @@ def test_continuous_actor_follows_the_gradient_of_its_return():
 @pytest.mark.parametrize("kind", SPACES)
 def test_td_is_the_mean_over_both_views(kind, td):
     agent, batch = make(kind, td=td, critic_lr=1e-2), batch_of(kind)
-    starts, practise = [], agent.practise
-    agent.practise = lambda views, start: starts.append(start) or practise(views, start)
-    lessons, learn_ = [], agent.behaviour.learn
-    agent.behaviour.learn = lambda *args: lessons.append(learn_(*args)) or lessons[-1]
+    starts, train = [], agent.train_actor_critic
+    agent.train_actor_critic = lambda views, start: starts.append(start) or train(views, start)
+    outputs, learn_ = [], agent.behaviour.learn
+    agent.behaviour.learn = lambda *args: outputs.append(learn_(*args)) or outputs[-1]
     found = agent.update(batch).signals["td"]
     check_td_where_no_step_led(found, batch["is_first"])
     features = starts[0].feature.view(8, 6, -1)
@@ -359,11 +359,11 @@ def test_td_is_the_mean_over_both_views(kind, td):
         with torch.no_grad():
             rewards = agent.model.reward(features)[:-1]
     elif td == "imagined":
-        rewards = lessons[0].rewards[1].view(-1, 6)[:7]
+        rewards = outputs[0].rewards[1].view(-1, 6)[:7]
     else:
         rewards = torch.cat([agent.load(batch).reward[1:]] * 2, 1)
     if td != "predicted":
-        discounts = discounts * torch.cat([agent.load(batch).goes_on[1:]] * 2, 1)
+        discounts = discounts * torch.cat([agent.load(batch).cont[1:]] * 2, 1)
     errors = rewards + discounts * values[1:] - values[:-1]
     expected = ((errors[:, :3] + errors[:, 3:]) / 2).T.numpy()
     defined = ~batch["is_first"][:, 1:]

@@ -9,9 +9,9 @@ from batches import batch_of, check_td_where_no_step_led, count
 from small_v2 import DISCRETE, SPACES, make
 
 from curious_replay.agents.blocks.rssm import State
-from curious_replay.agents.dreamer import Belief, Lesson
+from curious_replay.agents.configs.dreamer_v2 import SIZES, DreamerV2Config
+from curious_replay.agents.dreamer import ActorCriticOutputs, Belief
 from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model
-from curious_replay.agents.dreamer_v2_config import SIZES, DreamerV2Config
 from curious_replay.agents.spaces import Spaces
 
 
@@ -162,9 +162,9 @@ def test_td_error(td):
     batch["reward"][:] = [[9, 0.1, 0.2, -0.3]]
     reward, other = torch.tensor([0.1, 0.2, -0.3, 1.0]), torch.full((4,), 9.0)
     rewards = [reward, other] if td == "predicted" else [other, reward]
-    lesson = Lesson(torch.stack(rewards), torch.zeros(5, 4), {})
+    outputs = ActorCriticOutputs(torch.stack(rewards), torch.zeros(5, 4), {})
     values = torch.tensor([1.0, 2.0, 0.5, 4.0]).view(4, 1)
-    error = agent._td_error(agent.load(batch), lesson, values)
+    error = agent._td_error(agent.load(batch), outputs, values)
     second = -1.305 if td == "predicted" else 0.2 - 2
     np.testing.assert_allclose(error[:, 0], [np.nan, 1.08, second, 3.16], rtol=1e-6)
 
@@ -172,8 +172,10 @@ def test_td_error(td):
 def test_td_is_of_the_critic_after_its_update_and_knows_where_no_step_led():
     agent, batch = make("continuous", critic_lr=1e-2), batch_of("continuous")
     assert batch["is_first"][:, 1:].any()
-    starts, practise = [], agent.practise
-    agent.practise = lambda replayed, start: starts.append(start) or practise(replayed, start)
+    starts, train = [], agent.train_actor_critic
+    agent.train_actor_critic = lambda replayed, start: (
+        starts.append(start) or train(replayed, start)
+    )
     td = agent.update(batch).signals["td"]
     check_td_where_no_step_led(td, batch["is_first"])
     with torch.no_grad():
@@ -234,8 +236,8 @@ def test_image_loss_falls():
         last = agent.update(batch).metrics["model/image"]
     floor = 32 * 32 * 3 * 0.9189385
     assert last - floor < 0.2 * (first - floor)
-    film = agent.open_loop(batch, context=3)
-    assert abs(film.astype(int) - 40).mean() < 20
+    video = agent.open_loop(batch, context=3)
+    assert abs(video.astype(int) - 40).mean() < 20
 
 
 def test_evaluation_takes_the_mode_and_exploration_draws():

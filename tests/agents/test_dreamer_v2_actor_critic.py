@@ -2,18 +2,18 @@
 
 import pytest
 import torch
+from actor_critic_steps import CONT, by_definition, catch, check_gradients, start_of
 from batches import batch_of
-from lessons import GOES_ON, by_definition, catch, check_gradients, start_of
 from small_v2 import SPACES, make
 
-from curious_replay.agents.blocks.lookup import as_tensor
+from curious_replay.agents.blocks.shortcuts.lookup import as_tensor
 from curious_replay.agents.dreamer import Imagined
 
 
 def learn(agent, reward=None, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return agent.behaviour.learn(
-        agent.model, start_of(agent, seed), GOES_ON, reward or agent._reward, generator
+        agent.model, start_of(agent, seed), CONT, reward or agent._reward, generator
     )
 
 

@@ -9,9 +9,9 @@ from batches import check_td_where_no_step_led, count
 from small_v3 import KINDS, batch_of, make
 
 from curious_replay.agents.blocks.rssm import State
-from curious_replay.agents.dreamer import Belief, Lesson
+from curious_replay.agents.configs.dreamer_v3 import SIZES, DreamerV3Config
+from curious_replay.agents.dreamer import ActorCriticOutputs, Belief
 from curious_replay.agents.dreamer_v3 import ActorCritic, DreamerV3, V3Model
-from curious_replay.agents.dreamer_v3_config import SIZES, DreamerV3Config
 from curious_replay.agents.interface import NonFiniteError
 from curious_replay.agents.spaces import Spaces
 
@@ -129,9 +129,9 @@ def test_td_error(td):
     batch["reward"][:] = [[9, 0.1, 0.2, -0.3]]
     ahead = torch.tensor([0.1, 0.2, -0.3, 9.0])
     agent.model.reward = lambda features: ahead.view(4, 1)
-    lesson = Lesson(ahead.view(1, 4), torch.tensor([[1.0, 2.0, 0.5, 4.0]]), {})
+    outputs = ActorCriticOutputs(ahead.view(1, 4), torch.tensor([[1.0, 2.0, 0.5, 4.0]]), {})
     states = State(torch.zeros(4, 16), torch.zeros(4, 16))
-    error = agent._td_error(agent.load(batch), states, lesson)
+    error = agent._td_error(agent.load(batch), states, outputs)
     expected = [[np.nan], [1.093993994], [-1.8], [-0.3 + 332 / 333 * 4 - 0.5]]
     np.testing.assert_allclose(error.numpy(), expected, rtol=1e-6)
 
@@ -239,14 +239,14 @@ def test_a_first_step_wipes_the_memory_of_its_row_only():
 def test_open_loop_sees_the_context_only():
     agent, batch = make(), batch_of(ends=0)
     before = agent.tensors()["generator"].clone()
-    film = agent.open_loop(batch, context=3)
-    assert film.shape == batch["image"].shape
-    assert film.dtype == np.uint8
+    video = agent.open_loop(batch, context=3)
+    assert video.shape == batch["image"].shape
+    assert video.dtype == np.uint8
     changed = {**batch, "image": batch["image"].copy()}
     changed["image"][:, 3:] = 0
-    assert np.array_equal(agent.open_loop(changed, context=3), film)
+    assert np.array_equal(agent.open_loop(changed, context=3), video)
     changed["image"][:, 2] = 0
-    assert not np.array_equal(agent.open_loop(changed, context=3), film)
+    assert not np.array_equal(agent.open_loop(changed, context=3), video)
     assert torch.equal(agent.tensors()["generator"], before)
 
 

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from lessons import GOES_ON, start_of
+from actor_critic_steps import CONT, start_of
 from small_v3 import make
 
-from curious_replay.agents.blocks.lookup import as_tensor
 from curious_replay.agents.blocks.rssm import State
+from curious_replay.agents.blocks.shortcuts.lookup import as_tensor
 from curious_replay.agents.dreamer import Imagined
 
 
 def learn(agent, rewards=None, seed=0):
     generator = torch.Generator().manual_seed(seed)
     reward = rewards or (lambda imagined: agent.model.reward(imagined.features[1:]))
-    return agent.behaviour.learn(agent.model, start_of(agent, seed), GOES_ON, reward, generator)
+    return agent.behaviour.learn(agent.model, start_of(agent, seed), CONT, reward, generator)
 
 
 def test_imagination_has_one_more_state_than_steps():
@@ -27,7 +27,7 @@ def test_imagination_has_one_more_state_than_steps():
 
 
 def gradient_of_actor(agent):
-    """What one lesson does to the actor, as gradients; parameters are left as they were."""
+    """What one update does to the actor, as gradients; parameters are left as they were."""
     found = {}
 
     def catch(loss, *, keep_graph=False):
@@ -105,11 +105,13 @@ def test_discrete_actor_follows_the_score_function():
     imagined = caught["imagined"]
     assert isinstance(imagined, Imagined)
     assert not as_tensor(imagined.features).requires_grad
-    lesson = learn_without_change(agent)
+    outputs = learn_without_change(agent)
     assert imagined.outputs.requires_grad
     policy = agent.behaviour.actor.policy(agent.behaviour.actor(imagined.features[:-1]))
-    chosen = (policy.log_probability(imagined.actions[:-1]) * lesson["advantage"]).sum()
-    loss = -(chosen + 0.1 * (lesson["weights"] * policy.entropy).sum()) / lesson["weights"].numel()
+    chosen = (policy.log_probability(imagined.actions[:-1]) * outputs["advantage"]).sum()
+    loss = (
+        -(chosen + 0.1 * (outputs["weights"] * policy.entropy).sum()) / outputs["weights"].numel()
+    )
     parameters = dict(agent.behaviour.actor.named_parameters())
     expected = torch.autograd.grad(loss, parameters.values())
     for (name, gradient), wanted in zip(gradients.items(), expected, strict=True):
@@ -117,13 +119,13 @@ def test_discrete_actor_follows_the_score_function():
 
 
 def learn_without_change(agent):
-    """What a lesson is made of, with returns by the n-step definition, not by the recursion."""
+    """what an update is made of, with returns by the n-step definition, not by the recursion."""
     deep = {}
     behaviour, model = agent.behaviour, agent.model
     imagined = behaviour.imagine(model, start_of(agent), torch.Generator().manual_seed(0))
     with torch.no_grad():
         rewards = model.reward(imagined.features[1:])
-        goes_on = torch.cat([GOES_ON.unsqueeze(0), model.goes_on(imagined.features[1:])])
+        cont = torch.cat([CONT.unsqueeze(0), model.cont(imagined.features[1:])])
         values = behaviour.critic(imagined.features).mean
     steps = len(rewards)
     discount, mixing = behaviour.discount, agent.config.return_lambda
@@ -133,13 +135,13 @@ def learn_without_change(agent):
             total, factor = torch.zeros(rewards.shape[1]), torch.ones(rewards.shape[1])
             for k in range(n):
                 total = total + factor * rewards[t + k]
-                factor = factor * discount * goes_on[t + k + 1]
+                factor = factor * discount * cont[t + k + 1]
             total = total + factor * values[t + n]
             share = mixing ** (n - 1) * (1 - mixing if n < steps - t else 1)
             returns[t] += share * total
     weights = torch.ones_like(rewards)
     for t in range(steps):
-        weights[t] = discount**t * goes_on[: t + 1].prod(0)
+        weights[t] = discount**t * cont[: t + 1].prod(0)
     deep |= {"weights": weights, "returns": returns, "features": imagined.features[:-1]}
     # The normaliser was updated once, from zero, with these returns.
     low, high = np.percentile(returns.numpy(), [5, 95]) * 0.01
@@ -159,7 +161,7 @@ def test_trajectories_from_an_end_teach_nothing():
         start = start_of(agent)
         start.deter[-1] += shift
         generator = torch.Generator().manual_seed(0)
-        agent.behaviour.learn(agent.model, start, GOES_ON, agent._reward, generator)
+        agent.behaviour.learn(agent.model, start, CONT, agent._reward, generator)
     assert losses[0].item() == losses[1].item()
 
 
@@ -169,13 +171,13 @@ def test_critic_learns_returns_and_stays_near_its_slow_copy():
     def ones(imagined):
         return torch.ones(imagined.features.shape[:2])[1:]
 
-    agent.model.goes_on = lambda features: torch.zeros(features.shape[:-1])
+    agent.model.cont = lambda features: torch.zeros(features.shape[:-1])
     first = learn(agent, rewards=ones).metrics["critic/value"]
     for seed in range(300):
-        lesson = learn(agent, rewards=ones, seed=seed)
+        outputs = learn(agent, rewards=ones, seed=seed)
     assert first == pytest.approx(0, abs=1e-6)
     # Each state is worth the one reward before the predicted end.
-    assert lesson.values[0].mean().item() == pytest.approx(1.0, abs=0.1)
+    assert outputs.values[0].mean().item() == pytest.approx(1.0, abs=0.1)
 
 
 def test_loss_of_the_critic():

@@ -28,9 +28,9 @@ def test_each_part_learns_from_its_own_loss_only():
     batch = batch_for(agent)
     pictures = agent._pictures(batch["pictures/image"]).flatten(0, 1)
     assert changed_parts(agent, lambda: agent.learn_to_see(pictures)) == {"tokenizer"}
-    study = lambda: agent.study(batch, agent._load(batch["reward"]))  # noqa: E731
-    assert changed_parts(agent, study) == {"model"}
-    assert changed_parts(agent, lambda: agent.practise(batch)) == {"actor_critic"}
+    learned = lambda: agent.train_world_model(batch, agent._load(batch["reward"]))  # noqa: E731
+    assert changed_parts(agent, learned) == {"model"}
+    assert changed_parts(agent, lambda: agent.train_actor_critic(batch)) == {"actor_critic"}
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_td_follows_the_critic_through_the_window():
                     memory = agent.actor_critic.start(1)
                 opinion = agent.actor_critic(pictures[t, row : row + 1], memory)
                 memory, values[row, t] = opinion.memory, opinion.value
-    goes_on = 0.9 * (1 - batch["is_terminal"][:, 1:])
-    expected = np.sign(batch["reward"][:, 1:]) + goes_on * values[:, 1:] - values[:, :-1]
+    cont = 0.9 * (1 - batch["is_terminal"][:, 1:])
+    expected = np.sign(batch["reward"][:, 1:]) + cont * values[:, 1:] - values[:, :-1]
     led = ~batch["is_first"][:, 1:]
     np.testing.assert_allclose(found[:, 1:][led], expected[led], rtol=1e-4, atol=1e-5)
     assert np.isnan(found[:, 0]).all()
@@ -150,7 +150,7 @@ def test_a_start_at_an_end_teaches_nothing():
     for name in ("actor_critic/actor", "actor_critic/critic"):
         assert same[name] == pytest.approx(metrics[name], rel=1e-5)
     batch["starts/is_terminal"][:] = True
-    assert changed_parts(agent, lambda: agent.practise(batch)) == set()
+    assert changed_parts(agent, lambda: agent.train_actor_critic(batch)) == set()
 
 
 def test_the_memory_is_burned_in_without_a_gradient_and_wiped_where_an_episode_begins():
@@ -159,7 +159,7 @@ def test_the_memory_is_burned_in_without_a_gradient_and_wiped_where_an_episode_b
 
     def value(**fields):
         generator = agent.generator.get_state()
-        metrics = agent.practise({**batch, **fields})
+        metrics = agent.train_actor_critic({**batch, **fields})
         agent.generator.set_state(generator)
         return metrics["actor_critic/value"].item()
 
@@ -184,7 +184,7 @@ def test_actor_and_critic_learn_what_pays():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Dream, "step", step)
         for _ in range(60):
-            metrics = agent.practise(batch)
+            metrics = agent.train_actor_critic(batch)
     assert metrics["actor_critic/reward"] > 0.9
     assert metrics["actor_critic/value"] > 1.2  # of 2 at most
 
@@ -212,7 +212,7 @@ def test_losses_of_actor_and_critic():
         patch.setattr(Dream, "step", step)
         patch.setattr(agent.actor_critic, "forward", look)
         patch.setattr(agent, "_fit", lambda part, losses: caught.update(losses) or {})
-        agent.practise(batch)
+        agent.train_actor_critic(batch)
     dreamt = opinions[-5:]  # those before are of what was seen
     values = torch.stack([opinion.value for opinion in dreamt]).detach()
     returns = torch.zeros(4, 2)
@@ -270,9 +270,9 @@ def test_the_actor_sees_what_the_tokenizer_draws():
     assert torch.equal(seen[0], agent._draw(agent._tokens(batch["image"]))[0])
 
 
-def test_a_film_may_be_longer_than_the_context():
-    film = make(context=3).open_loop(make_batch(2, 12, ends=0), context=4)
-    assert film.shape == (2, 12, 32, 32, 3)
+def test_a_video_may_be_longer_than_the_context():
+    video = make(context=3).open_loop(make_batch(2, 12, ends=0), context=4)
+    assert video.shape == (2, 12, 32, 32, 3)
 
 
 # Errors.

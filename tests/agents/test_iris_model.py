@@ -6,9 +6,9 @@ from small_iris import random_tokens
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.latents import draw
-from curious_replay.agents.blocks.tokenizer import PLACES
-from curious_replay.agents.blocks.transformer import Transformer, seeded
-from curious_replay.agents.iris_config import SIZES
+from curious_replay.agents.blocks.tokens.tokenizer import PLACES
+from curious_replay.agents.blocks.tokens.transformer import Transformer, seeded
+from curious_replay.agents.configs.iris import SIZES
 from curious_replay.agents.iris_model import BLOCK, Dream, TokenModel
 
 

@@ -5,8 +5,8 @@ import torch
 from safetensors.torch import save_file
 from small_iris import batch_for, make
 
-from curious_replay.agents.blocks.perceptual import STAGES, PerceptualLoss
-from curious_replay.agents.blocks.tokenizer import Tokenizer
+from curious_replay.agents.blocks.tokens.perceptual import STAGES, PerceptualLoss
+from curious_replay.agents.blocks.tokens.tokenizer import Tokenizer
 
 
 @pytest.mark.parametrize("pixels", [16, 32, 64, 128])

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from curious_replay.agents.blocks.prototypes import assign, cross_entropy
 from curious_replay.agents.blocks.rssm import State
+from curious_replay.agents.configs.dreamer_pro import DreamerProConfig
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
 from curious_replay.agents.dreamer_pro import DreamerPro
-from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v3 import DreamerV3
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
 from curious_replay.agents.spaces import Spaces
 from curious_replay.envs import make
 from curious_replay.replay import ReplayBuffer, Uniform
@@ -52,11 +52,11 @@ def random_walk(steps, length, seed=0):
 
 def blind_walk(agent, test, context):
     """Mean error of an image, summed over pixels, of walking on blindly and of standing still."""
-    goes_on = ~np.logical_or.accumulate(test["is_first"][:, context:], axis=1)
+    cont = ~np.logical_or.accumulate(test["is_first"][:, context:], axis=1)
     ahead, pictures = agent.open_loop(test, context)[:, context:] / 255, test["image"] / 255
     truth, present = pictures[:, context:], pictures[:, context - 1 : context]
     wrongs = (((guess - truth) ** 2).sum((2, 3, 4)) for guess in (ahead, present))
-    return [wrong[goes_on].mean() for wrong in wrongs]
+    return [wrong[cont].mean() for wrong in wrongs]
 
 
 def test_world_model_beats_the_mean_picture_and_standing_still():
@@ -117,8 +117,8 @@ def test_prototypes_of_the_future_are_known_better_than_without_looking_or_movin
     assert 0.95 * np.log(64) < constant <= np.log(64) + 1e-3  # targets are even
     assert losses["model/swav"] < 0.75 * constant
     assert losses["model/temporal"] < 0.75 * constant
-    goes_on = ~np.logical_or.accumulate(test["is_first"][:, context:], axis=1).T
-    wrong, of_standing_still = (loss.numpy()[goes_on].mean() for loss in (blindly, still))
+    cont = ~np.logical_or.accumulate(test["is_first"][:, context:], axis=1).T
+    wrong, of_standing_still = (loss.numpy()[cont].mean() for loss in (blindly, still))
     assert wrong < 0.75 * min(constant, of_standing_still)
     # Reward: below that of the best constant prediction, which pays half the variance.
     assert losses["model/reward"] - 0.9189385 < 0.5 * 0.5 * np.tanh(test["reward"]).var()

@@ -5,10 +5,10 @@ import torch
 from batches import batch_of
 
 from curious_replay.agents.blocks.returns import RunningDeviation
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.configs.plan2explore import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.plan2explore import Plan2Explore
-from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.spaces import Spaces
 
 SPACES = Spaces(2, discrete=False, image=(32, 32))
@@ -54,7 +54,7 @@ def test_novelty_is_divided_by_what_the_batches_said(name):
     assert "ensemble/deviation" not in metrics[1]
     # One update of the ensemble is the same with and without.
     assert all(map(torch.equal, on.ensemble.parameters(), off.ensemble.parameters()))
-    start = on.dreamer.study(on.dreamer.load(batch)).start
+    start = on.dreamer.train_world_model(on.dreamer.load(batch)).start
     imagined = on.explorer.imagine(on.dreamer.model, start, on.generator)
     torch.testing.assert_close(on.novelty(imagined), off.novelty(imagined) / deviation)
     assert deviation != 1

@@ -22,7 +22,12 @@ from curious_replay.agents.blocks.latents import (
 )
 from curious_replay.agents.blocks.maths import symexp, symlog
 from curious_replay.agents.blocks.optim import Optimiser
-from curious_replay.agents.blocks.returns import ReturnScale, lambda_returns, percentiles, reach
+from curious_replay.agents.blocks.returns import (
+    ReturnScale,
+    imagination_weights,
+    lambda_returns,
+    percentiles,
+)
 from curious_replay.agents.blocks.rssm import GruCell, bounded
 from curious_replay.agents.blocks.slow_copy import SlowCopy
 
@@ -169,7 +174,7 @@ def test_draws_follow_the_probabilities():
 
 
 @pytest.mark.parametrize(
-    ("mixing", "goes_on", "expected"),
+    ("mixing", "cont", "expected"),
     [
         (0.95, (1, 1, 1), (5.479991427, 4.677353029, 4.990990991)),
         (0.0, (1, 1, 1), (1.996996997, -0.996996997, 4.990990991)),
@@ -177,22 +182,22 @@ def test_draws_follow_the_probabilities():
         (0.95, (1, 0, 1), (1.049849850, 0, 4.990990991)),
     ],
 )
-def test_lambda_returns(mixing, goes_on, expected):
+def test_lambda_returns(mixing, cont, expected):
     values = numbers(0.5, 1, -1, 3)
-    returns = lambda_returns(numbers(1, 0, 2), DISCOUNT * numbers(*goes_on), values, mixing)
+    returns = lambda_returns(numbers(1, 0, 2), DISCOUNT * numbers(*cont), values, mixing)
     near(returns, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("goes_on", "expected"),
+    ("cont", "expected"),
     [
         ((1, 1, 1, 1), (1, 0.996996997, 0.994003012, 0.991018018)),
         ((1, 1, 0, 1), (1, 0.996996997, 0, 0)),
         ((0, 1, 1, 1), (0, 0, 0, 0)),
     ],
 )
-def test_reach(goes_on, expected):
-    near(reach(numbers(*goes_on), DISCOUNT), expected, atol=1e-9)
+def test_reach(cont, expected):
+    near(imagination_weights(numbers(*cont), DISCOUNT), expected, atol=1e-9)
 
 
 def test_return_scale():

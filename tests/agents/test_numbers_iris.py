@@ -7,9 +7,9 @@ import torch
 
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.returns import lambda_returns, td_errors
-from curious_replay.agents.blocks.tokenizer import Tokenizer, codebook_losses, nearest
+from curious_replay.agents.blocks.tokens.tokenizer import Tokenizer, codebook_losses, nearest
+from curious_replay.agents.configs.iris import SIZES
 from curious_replay.agents.iris import ActorCritic
-from curious_replay.agents.iris_config import SIZES
 from curious_replay.agents.iris_model import Costs, TokenModel, reward_class
 
 CODES = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
@@ -51,10 +51,10 @@ def test_returns(end, expected):
     """The reward of the fourth step is not used: its value stands for all that follows."""
     rewards = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)
     values = torch.tensor([0.5, 1.0, -1.0, 3.0], dtype=torch.float64)
-    goes_on = torch.ones(3, dtype=torch.float64)
+    cont = torch.ones(3, dtype=torch.float64)
     if end is not None:
-        goes_on[end] = 0
-    found = lambda_returns(rewards, 0.995 * goes_on, values, 0.95)
+        cont[end] = 0
+    found = lambda_returns(rewards, 0.995 * cont, values, 0.95)
     torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
 
 

@@ -11,17 +11,17 @@ from torch.nn import functional as F  # noqa: N812
 from curious_replay.agents.blocks.dense import DREAMER_V2, DREAMER_V2_NORM, DREAMER_V3, NORM_EPS
 from curious_replay.agents.blocks.ensemble import Ensemble, disagreement
 from curious_replay.agents.blocks.rssm import State
-from curious_replay.agents.dreamer_v2 import DreamerV2, V2Model
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
-from curious_replay.agents.dreamer_v3 import DreamerV3, V3Model
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
-from curious_replay.agents.interface import NonFiniteError
-from curious_replay.agents.plan2explore import Plan2Explore
-from curious_replay.agents.plan2explore_config import (
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.configs.plan2explore import (
     EnsembleConfig,
     Plan2ExploreConfig,
     Plan2ExploreV3Config,
 )
+from curious_replay.agents.dreamer_v2 import DreamerV2, V2Model
+from curious_replay.agents.dreamer_v3 import DreamerV3, V3Model
+from curious_replay.agents.interface import NonFiniteError
+from curious_replay.agents.plan2explore import Plan2Explore
 from curious_replay.agents.spaces import Spaces
 
 SPACES = {
@@ -114,10 +114,10 @@ def test_members_begin_with_different_weights():
     assert limit * 0.8 < ensemble.hidden[0].weight.abs().max().item() <= limit
 
 
-def studied(agent, batch):
+def trained(agent, batch):
     replayed = agent.dreamer.load(batch)
-    study = agent.dreamer.study(replayed)
-    return replayed, study
+    learned = agent.dreamer.train_world_model(replayed)
+    return replayed, learned
 
 
 def catch(agent, name):
@@ -137,10 +137,10 @@ def test_ensemble_learns_the_next_state(name, alignment):
     """Against a loop over steps; where a new episode begins there is nothing to learn."""
     agent, batch = make(CONFIGS[name], alignment=alignment), batch_of("continuous")
     assert batch["is_first"][:, 1:].any()
-    replayed, study = studied(agent, batch)
+    replayed, learned = trained(agent, batch)
     caught = catch(agent, "ensemble_adam")
-    agent.study_ahead(replayed, study)
-    states, total, pairs = study.belief.states, 0.0, 0
+    agent.train_ensemble(replayed, learned)
+    states, total, pairs = learned.belief.states, 0.0, 0
     for row in range(3):
         for t in range(7):
             if batch["is_first"][row, t + 1]:
@@ -160,9 +160,9 @@ def test_ensemble_learns_the_next_state(name, alignment):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_no_gradient_of_the_ensemble_reaches_the_world_model(name):
     agent = make(CONFIGS[name])
-    replayed, study = studied(agent, batch_of("continuous"))
+    replayed, learned = trained(agent, batch_of("continuous"))
     caught = catch(agent, "ensemble_adam")
-    agent.study_ahead(replayed, study)
+    agent.train_ensemble(replayed, learned)
     parameters = [*agent.dreamer.model.parameters()]
     found = torch.autograd.grad(caught[0], parameters, allow_unused=True, retain_graph=True)
     assert all(gradient is None for gradient in found)
@@ -211,12 +211,12 @@ def test_released_alignment_does_not_see_the_action_that_is_taken():
 @pytest.mark.parametrize(("name", "cut"), [("v2", slice(0, -1)), ("v3", slice(1, None))])
 def test_explorer_strives_for_novelty_of_the_states_that_its_dreamer_counts(name, cut):
     agent = make(CONFIGS[name])
-    replayed, study = studied(agent, batch_of("continuous"))
+    replayed, learned = trained(agent, batch_of("continuous"))
     novelty, seen = agent.novelty, []
     agent.novelty = lambda imagined: seen.append(novelty(imagined)) or seen[-1]
-    lesson, _ = agent._explore(replayed, study.start)
-    torch.testing.assert_close(lesson.rewards, seen[0][cut].detach())
-    assert (lesson.rewards > 0).all()
+    outputs, _ = agent._explore(replayed, learned.start)
+    torch.testing.assert_close(outputs.rewards, seen[0][cut].detach())
+    assert (outputs.rewards > 0).all()
 
 
 def test_continuous_explorer_gets_gradients_through_the_ensemble():
@@ -231,14 +231,14 @@ def test_continuous_explorer_gets_gradients_through_the_ensemble():
 def test_disagreement_falls_on_what_the_ensemble_has_learned(name):
     settings = dataclasses.replace(CONFIGS[name].ensemble, lr=3e-3)
     agent, batch = make(CONFIGS[name], ensemble=settings), batch_of("continuous", ends=0)
-    replayed, study = studied(agent, batch)
-    feature = study.belief.states.feature.detach()
+    replayed, learned = trained(agent, batch)
+    feature = learned.belief.states.feature.detach()
     known = torch.cat([feature[:-1], replayed.previous_action[1:]], -1).flatten(0, 1)
     with torch.no_grad():
         before = disagreement(agent.ensemble(known)).mean()
         for _ in range(300):
             with torch.enable_grad():
-                metrics = agent.study_ahead(replayed, study)
+                metrics = agent.train_ensemble(replayed, learned)
         after = disagreement(agent.ensemble(known)).mean()
         strange = disagreement(agent.ensemble(5 * torch.randn_like(known))).mean()
     assert torch.isfinite(metrics["ensemble/loss"])
@@ -254,9 +254,9 @@ def test_td_is_that_of_the_explorers_critic(kind):
 
     def keep(replayed, start):
         caught["start"] = start
-        lesson, td = explore(replayed, start)
-        caught["novelty"] = lesson.rewards[0].view(8, 3)
-        return lesson, td
+        outputs, td = explore(replayed, start)
+        caught["novelty"] = outputs.rewards[0].view(8, 3)
+        return outputs, td
 
     agent._explore = keep
     td = agent.update(batch).signals["td"]
@@ -346,7 +346,7 @@ def test_what_is_not_finite_in_exploration_is_named():
     agent.ensemble.weight.data[0, 0, 0] = torch.nan
     with pytest.raises(NonFiniteError, match="ensemble/loss"):
         agent.update(batch)
-    agent.study_ahead = lambda replayed, study: {}
+    agent.train_ensemble = lambda replayed, learned: {}
     with pytest.raises(NonFiniteError, match="explore_actor/loss"):
         agent.update(batch)
 

@@ -6,7 +6,7 @@ from torch.nn import functional as F  # noqa: N812
 from curious_replay.agents.blocks.dense import DREAMER_V3
 from curious_replay.agents.blocks.latents import Categorical
 from curious_replay.agents.blocks.rssm import Rssm, State
-from curious_replay.agents.blocks.shared_weight import SharedWeight
+from curious_replay.agents.blocks.shortcuts.shared_weight import SharedWeight
 
 STEPS, ROWS, EMBEDDING, ACTIONS = 6, 3, 5, 2
 

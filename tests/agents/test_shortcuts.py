@@ -6,7 +6,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import DREAMER_V3
 from curious_replay.agents.blocks.latents import Categorical
-from curious_replay.agents.blocks.lookup import (
+from curious_replay.agents.blocks.maths import FEW, softmax, softmax_gradient
+from curious_replay.agents.blocks.rssm import Rssm, State
+from curious_replay.agents.blocks.shortcuts.lookup import (
     OneHotFeatures,
     add_up,
     as_tensor,
@@ -15,9 +17,7 @@ from curious_replay.agents.blocks.lookup import (
     product,
     stack,
 )
-from curious_replay.agents.blocks.maths import FEW, softmax, softmax_gradient
-from curious_replay.agents.blocks.rssm import Rssm, State
-from curious_replay.agents.blocks.upscale import upscale
+from curious_replay.agents.blocks.shortcuts.upscale import upscale
 
 LATENT = Categorical(3, 4, 0.01)
 

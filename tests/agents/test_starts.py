@@ -8,14 +8,14 @@ import torch
 from batches import batch_of, check_td_where_no_step_led
 
 from curious_replay.agents.blocks.rssm import State
+from curious_replay.agents.configs.dreamer_pro import DreamerProConfig
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.configs.plan2explore import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.dreamer_pro import DreamerPro
-from curious_replay.agents.dreamer_pro_config import DreamerProConfig
 from curious_replay.agents.dreamer_v2 import DreamerV2
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
 from curious_replay.agents.dreamer_v3 import DreamerV3
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
 from curious_replay.agents.plan2explore import Plan2Explore
-from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.spaces import Spaces
 
 SPACES = {
@@ -55,7 +55,7 @@ def behaviours(agent):
 
 
 def keep_starts(agent):
-    """Where lessons begin, as they are given."""
+    """Where imagination begins, as they are given."""
     kept = []
     for behaviour in behaviours(agent):
         learn = behaviour.learn
@@ -70,7 +70,7 @@ def keep_starts(agent):
 
 @every_agent
 @every_kind
-def test_lessons_begin_from_a_share_of_the_states(name, kind):
+def test_imagination_begins_from_a_share_of_the_states(name, kind):
     agent, batch = make(name, kind), batch_of(kind)
     kept = keep_starts(agent)
     feedback = agent.update(batch)
@@ -84,10 +84,10 @@ def test_they_are_drawn_without_repeats_with_their_ends():
     numbers = torch.arange(24.0)
     start = State(numbers.unsqueeze(1), 2 * numbers.unsqueeze(1))
     draws = [agent.draw_starts(start, -numbers) for _ in range(50)]
-    for (deter, stoch), goes_on in draws:
+    for (deter, stoch), cont in draws:
         assert len(deter.unique()) == 12
-        assert torch.equal(stoch, 2 * deter) and torch.equal(goes_on, -deter[:, 0])
-    counts = torch.cat([-goes_on for _, goes_on in draws]).int().bincount(minlength=24)
+        assert torch.equal(stoch, 2 * deter) and torch.equal(cont, -deter[:, 0])
+    counts = torch.cat([-cont for _, cont in draws]).int().bincount(minlength=24)
     assert counts.min() >= 10 and counts.max() <= 40  # 25 each on average
 
 
@@ -124,7 +124,7 @@ def test_td_is_known_of_all_steps_and_decides_nothing(name, kind):
 
 
 @pytest.mark.parametrize("name", ["v2", "v3"])
-def test_td_is_what_it_is_if_lessons_begin_from_all(name):
+def test_td_is_what_it_is_if_imagination_begins_from_all(name):
     """The critic is fixed, and rewards are those of the state alone: no draw matters."""
     tds = []
     for starts in (1.0, 0.4):

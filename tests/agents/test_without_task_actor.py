@@ -7,10 +7,10 @@ import pytest
 import torch
 from batches import batch_of, check_td_where_no_step_led
 
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.configs.plan2explore import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.plan2explore import Plan2Explore
-from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.agents.spaces import Spaces
 
 SPACES = {
@@ -45,7 +45,7 @@ def test_all_but_the_task_learns(name, kind):
 
 @every_dreamer
 def test_world_model_and_first_weights_are_as_with_it(name):
-    """What the world model learns from a batch does not hang on who practises after it."""
+    """What the world model learns from a batch does not hang on which actor learns after it."""
     batch, agents = batch_of("continuous"), [make(name, task_actor=each) for each in ("on", "off")]
     on, off = (agent.state_dict() for agent in agents)
     assert all(torch.equal(on[key], off[key]) for key in on)
@@ -69,16 +69,16 @@ def test_metrics_of_the_task_are_absent(name):
 @every_kind
 def test_td_is_still_that_of_the_explorers_critic(name, kind):
     agent, batch = make(name, kind), batch_of(kind)
-    lessons, explore = [], agent._explore
+    outputs, explore = [], agent._explore
 
     def keep(replayed, start):
-        lessons.append(explore(replayed, start))
-        return lessons[-1]
+        outputs.append(explore(replayed, start))
+        return outputs[-1]
 
     agent._explore = keep
     td = agent.update(batch).signals["td"]
     check_td_where_no_step_led(td, batch["is_first"])
-    assert np.array_equal(td, lessons[0][1]["td"].T.numpy(), equal_nan=True)
+    assert np.array_equal(td, outputs[0][1]["td"].T.numpy(), equal_nan=True)
 
 
 @every_dreamer

@@ -9,7 +9,7 @@ import pytest
 from folders import counters, write_checkpoint, write_run
 
 from curious_replay.analysis import interaction, load, stored
-from curious_replay.analysis.lines import Table, read_table
+from curious_replay.analysis.lines import Columns, read_columns
 from curious_replay.replay import ReplayBuffer
 from curious_replay.untrusted import UnreadableError
 
@@ -20,7 +20,7 @@ def test_columns_have_types_and_gaps(tmp_path):
         {**counters(1), "loss": "NaN", "extra": 2},
         {**counters(2), "loss": "-Infinity", "mode": "eval"},
     ]
-    table = read_table(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
+    table = read_columns(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
     assert table.rows == 3
     assert table["frame"].dtype == np.int64
     assert table["frame"].tolist() == [0, 1, 2]
@@ -49,21 +49,21 @@ def test_what_the_record_writes_is_read_back(tmp_path):
 def test_a_torn_last_line_is_left_out_and_a_damaged_one_named(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"frame": 1}\n{"frame": 2}\n{"fra')
-    assert read_table(path)["frame"].tolist() == [1, 2]
+    assert read_columns(path)["frame"].tolist() == [1, 2]
     path.write_text('{"frame": 1}\n{"fr\n[3]\n{"frame": 4}\n')
     with pytest.warns(UserWarning, match="line [23] cannot be read") as caught:
-        assert read_table(path)["frame"].tolist() == [1, 4]
+        assert read_columns(path)["frame"].tolist() == [1, 4]
     assert len(caught) == 2
     path.write_text("")
-    assert read_table(path).rows == 0
-    assert read_table(tmp_path / "absent.jsonl").rows == 0
+    assert read_columns(path).rows == 0
+    assert read_columns(tmp_path / "absent.jsonl").rows == 0
 
 
 def test_two_objects_on_one_line_are_one_damaged_line(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"frame": 1},{"frame": 2}\n{"frame": 3}\n')
     with pytest.warns(UserWarning, match="line 1"):
-        assert read_table(path)["frame"].tolist() == [3]
+        assert read_columns(path)["frame"].tolist() == [3]
 
 
 def test_runs_are_found_grouped_and_broken_ones_named(tmp_path):
@@ -116,10 +116,10 @@ def test_columns_cut_out_of_the_text_are_those_of_the_parsed_lines(tmp_path, mon
         for i in range(7)
     ]  # fmt: skip
     path = write_run(tmp_path / "a", metrics=written) / "metrics.jsonl"
-    whole = Table.of(written)
+    whole = Columns.of(written)
     real, parsed = json.loads, []
     monkeypatch.setattr(json, "loads", lambda text, **kw: parsed.append(text) or real(text, **kw))
-    cut = read_table(path)
+    cut = read_columns(path)
     assert cut.rows == 7
     assert parsed == []  # nothing is parsed that nobody asked for
     assert cut["loss"][3] == 1
@@ -131,7 +131,7 @@ def test_columns_cut_out_of_the_text_are_those_of_the_parsed_lines(tmp_path, mon
     assert len(cut) == len(whole)
     assert "absent" not in cut
     assert (cut.last("n"), whole.last("n"), cut.last("loss/last")) == (18, 18, 6)
-    assert np.isnan([cut.last("absent"), whole.last("absent"), Table({}, 0).last("n")]).all()
+    assert np.isnan([cut.last("absent"), whole.last("absent"), Columns({}, 0).last("n")]).all()
     some = cut.where(cut["frame"] > 4)
     assert some.last("n") == 18
     assert some["n"].tolist() == [15, 18]
@@ -142,7 +142,7 @@ def test_columns_cut_out_of_the_text_are_those_of_the_parsed_lines(tmp_path, mon
 def test_a_value_is_found_wherever_it_moves_to(tmp_path):
     names = ["a" * length for length in (300, 1, 200, 90, 2)]
     lines = [{**counters(i), "name": name, "x": i + 0.5} for i, name in enumerate(names)]
-    table = read_table(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
+    table = read_columns(write_run(tmp_path / "a", metrics=lines) / "metrics.jsonl")
     assert table["x"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
     assert table["name"].tolist() == names
 
@@ -150,10 +150,10 @@ def test_a_value_is_found_wherever_it_moves_to(tmp_path):
 def test_a_table_stays_as_it_was_while_its_run_writes_on(tmp_path):
     path = write_run(tmp_path / "a", metrics=[{**counters(i), "x": i} for i in range(3)])
     path = path / "metrics.jsonl"
-    table = read_table(path)
+    table = read_columns(path)
     with path.open("a") as file:
         file.write(json.dumps({**counters(3), "x": 3}) + "\n")
-    assert read_table(path).rows == 4  # and is what was used last
+    assert read_columns(path).rows == 4  # and is what was used last
     assert table["x"].tolist() == [0, 1, 2]
     assert np.isnan(table["y"]).tolist() == [True] * 3
 
@@ -162,7 +162,7 @@ def test_a_value_that_cannot_be_read_is_named(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"frame": 1, "x": 1.5}\n{"frame": 2, "x": 1.5.2}\n')
     with pytest.warns(UserWarning, match="line 2: x cannot be read"):
-        np.testing.assert_array_equal(read_table(path)["x"], [1.5, np.nan])
+        np.testing.assert_array_equal(read_columns(path)["x"], [1.5, np.nan])
 
 
 def test_progress_and_episodes_by_mode(tmp_path):

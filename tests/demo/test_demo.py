@@ -12,7 +12,7 @@ from curious_replay import cli
 from curious_replay.analysis import load, stored
 from curious_replay.analysis.chart import COLORS
 from curious_replay.commands import demo
-from curious_replay.demo import film, stream, trials, verdict
+from curious_replay.demo import stream, trials, verdict, video
 from curious_replay.demo.branches import Branch, Trial, ball_error, run_trial
 from curious_replay.demo.page import make_page
 from curious_replay.demo.plan import QUICK, Plan
@@ -192,7 +192,7 @@ def coloured(picture, ink):
     return at.sum(), np.flatnonzero(at.any(0)).max(initial=0)
 
 
-def test_the_film_shows_predictions_and_errors_as_they_come():
+def test_the_video_shows_predictions_and_errors_as_they_come():
     shade = np.linspace(0, 255, 5).astype(np.uint8)
     pictures = {
         name: [np.full((4, 4, 3), (0, s, 255), np.uint8) for s in order]
@@ -203,8 +203,8 @@ def test_the_film_shows_predictions_and_errors_as_they_come():
     for trial in seeds:
         for name, branch in trial.branches.items():
             branch.pictures += pictures[name]
-    shown = film.film(seeds, plan)
-    assert shown.shape[0] == 5 + film.HOLD - 1
+    shown = video.video(seeds, plan)
+    assert shown.shape[0] == 5 + video.HOLD - 1
     assert (shown[4:] == shown[4]).all()
     right = shown[0].shape[1] // 2
     for test in range(5):
@@ -235,10 +235,11 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("DISPLAY", ":0")
     page = tmp_path / "a" / "page.html"
     command = ["demo", "--quick", "--seeds", "1", "--seed", "3", "--out", str(page)]
-    gif = tmp_path / "b" / "film.gif"
-    assert cli.main([*command, "--no-open", "--film", str(gif)]) == 0
-    said = capsys.readouterr().out
-    assert f"film: {gif}" in said
+    gif = tmp_path / "b" / "video.gif"
+    assert cli.main([*command, "--no-open", "--film", str(gif)]) == 0  # the name of before
+    said, noted = capsys.readouterr()
+    assert noted == "curious: --film is now --video\n"
+    assert f"video: {gif}" in said
     with Image.open(gif) as moving:
         assert moving.n_frames == 1 + QUICK.updates // QUICK.test_every
     assert f"page: {page}" in said
@@ -260,7 +261,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     [
         (["--seeds", "0"], "--seeds must be at least 1, got 0"),
         (["--seed", "-1"], "--seed must be at least 0, got -1"),
-        (["--film", "a.mp4"], "--film is written as .gif, got 'a.mp4'"),
+        (["--video", "a.mp4"], "--video is written as .gif, got 'a.mp4'"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong, said, capsys):

@@ -2,7 +2,7 @@
 
 import mujoco
 
-from curious_replay.envs.camera import make_camera
+from curious_replay.envs.drawing.camera import make_camera
 
 model = mujoco.MjModel.from_xml_string(
     "<mujoco><worldbody><camera/><geom size='1'/></worldbody></mujoco>"

@@ -6,7 +6,7 @@ from PIL import Image
 
 from curious_replay.envs.background import TASKS, BackgroundSwap, RandomBackground
 from curious_replay.envs.control import ControlSuite
-from curious_replay.envs.landscape import FolderBackgrounds, PaintedBackgrounds
+from curious_replay.envs.drawing.landscape import FolderBackgrounds, PaintedBackgrounds
 
 SOON = ((0, "A"), (40, "B"), (80, "A"))
 RED, GREEN, BLUE = (200, 0, 0), (0, 200, 0), (0, 0, 200)

@@ -8,8 +8,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from curious_replay.envs import camera as camera_module
-from curious_replay.envs.camera import camera_problems, choose_camera, make_camera
+from curious_replay.envs.drawing import camera as camera_module
+from curious_replay.envs.drawing.camera import camera_problems, choose_camera, make_camera
 
 ROOM = """
 <mujoco>
@@ -315,7 +315,7 @@ def test_triton_is_loaded_before_opengl(tmp_path):
     """The other way round, Mesa's LLVM and Triton's crash the process."""
     (tmp_path / "triton.py").write_text("import sys\nOPENGL_WAS_THERE = 'OpenGL' in sys.modules\n")
     code = (
-        "import sys; from curious_replay.envs import camera; camera.opengl_problem('egl');"
+        "import sys; from curious_replay.envs.drawing import camera; camera.opengl_problem('egl');"
         "assert 'triton' in sys.modules; import triton; assert not triton.OPENGL_WAS_THERE"
     )
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}

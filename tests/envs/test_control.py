@@ -5,8 +5,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from curious_replay.envs.camera import OPENGL, camera_problems
 from curious_replay.envs.control import EPISODE_FIELDS, TASKS, ControlSuite, load_task, split_task
+from curious_replay.envs.drawing.camera import OPENGL, camera_problems
 
 QUICK = ("cartpole_swingup", "finger_turn_hard", "reacher_easy", "walker_walk")
 

@@ -10,8 +10,8 @@ from minigrid.core.world_object import Door, Key
 from trajectories import from_json, to_json
 
 from curious_replay.envs import make
-from curious_replay.envs.minigrid_view import View, _tiles
-from curious_replay.envs.minigrid_world import MiniGridTask, full_id, tasks
+from curious_replay.envs.minigrids.view import View, _tiles
+from curious_replay.envs.minigrids.world import MiniGridTask, full_id, tasks
 
 EMPTY, WALL = OBJECT_TO_IDX["empty"], OBJECT_TO_IDX["wall"]
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE, DONE = range(7)

@@ -7,9 +7,9 @@ from minigrid.core.world_object import Ball, Door, Goal, Key, Lava, Wall
 from trajectories import from_json, to_json
 
 from curious_replay.envs import make
-from curious_replay.envs.key_swap import DOOR, OTHER, KeySwap
-from curious_replay.envs.lava import Lava as LavaWorld
-from curious_replay.envs.new_object import NewObject
+from curious_replay.envs.minigrids.key_swap import DOOR, OTHER, KeySwap
+from curious_replay.envs.minigrids.lava import Lava as LavaWorld
+from curious_replay.envs.minigrids.new_object import NewObject
 
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE = range(6)
 EAST, SOUTH, WEST, NORTH = range(4)

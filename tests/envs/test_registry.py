@@ -109,7 +109,7 @@ sys.exit(cli.main(["envs", "show", {name!r}]))
 
 def test_environments_know_neither_agents_nor_replay():
     foreign = ("torch", "curious_replay.replay", "curious_replay.agents", "curious_replay.run")
-    files = list(Path(registry.__file__).parent.glob("*.py"))
+    files = list(Path(registry.__file__).parent.rglob("*.py"))
     assert len(files) > 10
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):

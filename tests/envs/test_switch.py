@@ -11,9 +11,9 @@ from gymnasium.wrappers import TimeLimit
 from trajectories import from_json, to_json
 
 from curious_replay.envs import Switch, make
-from curious_replay.envs.mirror import Mirror
-from curious_replay.envs.toy import CountingWorld, read_count
-from curious_replay.envs.vector import RestartingVectorEnv
+from curious_replay.envs.toys.mirror import Mirror
+from curious_replay.envs.toys.toy import CountingWorld, read_count
+from curious_replay.envs.vectors.vector import RestartingVectorEnv
 
 SCHEDULE = ((0, "before"), (5, "after"), (9, "before"))
 

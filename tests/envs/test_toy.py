@@ -3,11 +3,11 @@ import numpy as np
 import pytest
 from trajectories import from_json, to_json
 
-from curious_replay.envs import mirror
-from curious_replay.envs.mirror import Mirror
 from curious_replay.envs.schedule import Schedule
-from curious_replay.envs.toy import Count, CountingWorld, read_count
-from curious_replay.envs.two_rooms import DOWN, LEFT, RIGHT, STAY, UP, TwoRooms
+from curious_replay.envs.toys import mirror
+from curious_replay.envs.toys.mirror import Mirror
+from curious_replay.envs.toys.toy import Count, CountingWorld, read_count
+from curious_replay.envs.toys.two_rooms import DOWN, LEFT, RIGHT, STAY, UP, TwoRooms
 
 MAGENTA = (255, 0, 255)
 

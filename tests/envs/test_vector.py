@@ -12,11 +12,11 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from curious_replay.envs import make
-from curious_replay.envs.pool import Restarts, WorkerError, WorkerPool
-from curious_replay.envs.toy import Count, CountingWorld, read_count
-from curious_replay.envs.two_rooms import STAY, TwoRooms
-from curious_replay.envs.vector import RestartingVectorEnv, make_vector
-from curious_replay.envs.worker import Failure, Worker
+from curious_replay.envs.toys.toy import Count, CountingWorld, read_count
+from curious_replay.envs.toys.two_rooms import STAY, TwoRooms
+from curious_replay.envs.vectors.pool import Restarts, WorkerError, WorkerPool
+from curious_replay.envs.vectors.vector import RestartingVectorEnv, make_vector
+from curious_replay.envs.vectors.worker import Failure, Worker
 
 QUICK = Restarts(first_pause=0.0)
 
@@ -257,7 +257,7 @@ def test_failures_are_forgiven_after_enough_steps(build):
 
 def test_pause_doubles_up_to_a_longest(monkeypatch):
     pauses = []
-    monkeypatch.setattr("curious_replay.envs.pool.time.sleep", pauses.append)
+    monkeypatch.setattr("curious_replay.envs.vectors.pool.time.sleep", pauses.append)
     restarts = Restarts(first_pause=1.0, longest_pause=5.0, limit=4)
     faulty = partial(Faulty, kind="raise", reset=0)
     context = multiprocessing.get_context("forkserver")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from curious_replay.experiments import catalogue, control_suite
+from curious_replay.experiments import catalogue
+from curious_replay.experiments.control import control_suite
 from curious_replay.experiments.experiment import MEDIAN, OVERALL
 from curious_replay.experiments.jobs import jobs, with_trunks
 from curious_replay.experiments.miniatures import MINIATURES
@@ -29,11 +30,12 @@ def at(scale):
 
 def test_every_file_is_an_experiment_of_its_name():
     folder = Path(catalogue.__file__).parent
-    files = [path for path in folder.glob("*.py") if "\nEXPERIMENT = " in path.read_text()]
-    assert {path.stem for path in files} == {*catalogue.MODULES}
+    files = [path for path in folder.glob("*/*.py") if "\nEXPERIMENT = " in path.read_text()]
+    assert {f"{path.parent.name}.{path.stem}" for path in files} == {*catalogue.MODULES}
+    stems = [module.rpartition(".")[2] for module in catalogue.MODULES]
     miniatures = [experiment.name for experiment in MINIATURES]
     names = [name.replace("-", "_") for name in ALL if name not in miniatures]
-    assert [*names, *miniatures] == [*catalogue.MODULES, *[*ALL][len(catalogue.MODULES) :]]
+    assert [*names, *miniatures] == [*stems, *[*ALL][len(stems) :]]
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -236,7 +236,7 @@ def test_there_is_no_verdict_before_all_registered_runs_are_there():
     assert "and 2 are missing" in measured(REGISTERED, range(100, 105)).verdict
     groups = replace(REGISTERED, trunk=None)
     assert measured(groups, range(3)).word == "not tested"
-    assert not page._tests(groups, tuning, page.measures.Measure("score", {}))
+    assert not page._tests(groups, tuning, page.measures.Measured("score", {}))
 
 
 def test_how_it_is_judged_is_told():

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from curious_replay.replay import Curious, Mixture, ReplayBuffer, TemporalDifference
-from curious_replay.replay import manifest as replay_manifest
 from curious_replay.replay.fields import FLAGS, Layout
+from curious_replay.replay.saves import manifest as replay_manifest
 from curious_replay.replay.storage import chunk_name, field_offset
 from curious_replay.run.record import checkpoint_files
 from curious_replay.run.record.checkpoint import Checkpoints

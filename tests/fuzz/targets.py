@@ -19,11 +19,11 @@ from saves import (
 )
 from whole_runs import fork_anew, repair_newest, resume, write_assay, write_report, write_trained
 
-from curious_replay.agents.blocks import perceptual
+from curious_replay.agents.blocks.tokens import perceptual
 from curious_replay.agents.blocks.weights import read_tensors
 from curious_replay.analysis import load, snapshots, stored
-from curious_replay.analysis.lines import read_table
-from curious_replay.envs.landscape import FolderBackgrounds
+from curious_replay.analysis.lines import read_columns
+from curious_replay.envs.drawing.landscape import FolderBackgrounds
 from curious_replay.experiments.results import ClaimResult, MeasureResult, Results, Row
 from curious_replay.experiments.verdict import Compared
 from curious_replay.replay import ReplayBuffer, SavedBuffer
@@ -186,7 +186,7 @@ TARGETS = {
     ),
     "lines": Target((write_run,), lambda folder: read_lines(folder / "metrics.jsonl"), share=2),
     "table": Target(
-        (write_run,), lambda folder: _read_all(read_table(folder / "episodes.jsonl")), share=2
+        (write_run,), lambda folder: _read_all(read_columns(folder / "episodes.jsonl")), share=2
     ),
     "run": Target((write_run,), _read_run),
     "record": Target((write_run,), _resume_record, writes=True, share=0.2),

@@ -248,7 +248,7 @@ def test_an_interrupted_buffer_is_right_or_refuses_to_go_on(num_envs):
             continue
         ids = buffer.ids()
         assert (buffer.read(ids, "number") == ids).all()
-        assert buffer.stats()["sampleable"] == 27 * num_envs
+        assert buffer.stats()["drawable"] == 27 * num_envs
         assert buffer.visits(ids).sum() in (8, 7, 6, 5, 4)  # of two windows, which may overlap
         right += 1
     assert right > 200
@@ -287,7 +287,7 @@ def test_mixture_draws_its_fraction_from_the_second_rule():
     batch = buffer.sample(100)
     second = batch.ids[:, 0] >= 20
     np.testing.assert_allclose(batch.probabilities, np.where(second, 0.3 / 20, 0.7 / 20))
-    assert {"sampleable", "second_sampleable"} <= set(buffer.stats())
+    assert {"drawable", "second_drawable"} <= set(buffer.stats())
 
 
 def test_mixture_is_ready_when_both_rules_have_something_to_draw():
@@ -432,7 +432,7 @@ def test_stats():
     assert stats["never_visited"] == 6
     assert stats["visits_max"] == 1
     assert stats["visits_mean"] == pytest.approx(0.4)
-    assert stats["sampleable"] == 7
+    assert stats["drawable"] == 7
     assert stats["priority_max"] == 1e5
     assert stats["model_minimum"] == 7.0
     assert stats["bytes"] > 10 * 8

@@ -15,7 +15,7 @@ from curious_replay.replay import (
     TemporalDifference,
     Uniform,
 )
-from curious_replay.replay.powers import scaled_power
+from curious_replay.replay.decay_table import scaled_power
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_priorities.json").read_text())["cases"]
 

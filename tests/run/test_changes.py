@@ -16,7 +16,7 @@ from curious_replay.run.loop.changes import Changes
 from curious_replay.run.record import snapshots
 from curious_replay.run.record.checkpoint import Checkpoints
 from curious_replay.run.record.files import read_lines
-from curious_replay.run.worlds.shown import Shown, Tally
+from curious_replay.run.worlds.transition import EpisodeStats, Transition
 
 SCHEDULE = ((0, "empty"), (40, "object"), (80, "empty"))
 
@@ -195,19 +195,19 @@ def test_snapshots_after_the_checkpoint_are_taken_back(tmp_path, monkeypatch):
 
 def test_sums_of_counts_are_whole_and_a_phase_has_none():
     kinds = {"log_contacts": np.int32, "log_reward": np.float32, "log_phase": np.int64}
-    tally = Tally(2, {name: np.zeros((), kind) for name, kind in kinds.items()})
+    stats = EpisodeStats(2, {name: np.zeros((), kind) for name, kind in kinds.items()})
     nothing = np.zeros(2, bool)
     logs = {"log_contacts": np.array([1, 2]), "log_reward": np.array([0.5, 0.0]),
             "log_phase": np.array([1, 1])}  # fmt: skip
-    shown = Shown({}, np.ones(2), nothing, ~nothing, nothing, logs, ["a", "b"], {}, nothing)
-    tally.add(shown)
-    assert json.dumps(tally.close(0, shown)) == json.dumps(
+    shown = Transition({}, np.ones(2), nothing, ~nothing, nothing, logs, ["a", "b"], {}, nothing)
+    stats.add(shown)
+    assert json.dumps(stats.close(0, shown)) == json.dumps(
         {"env": 0, "phase": "a", "return": 1.0, "length": 1, "log/contacts": 1, "log/reward": 0.5}
     )
     expected = {"env/reward": 2.0, "log/contacts": 3, "log/reward": 0.5}
-    assert json.dumps(tally.take_interval()) == json.dumps(expected)
+    assert json.dumps(stats.take_interval()) == json.dumps(expected)
     nothing_yet = {"env/reward": 0.0, "log/contacts": 0, "log/reward": 0.0}
-    assert json.dumps(tally.take_interval()) == json.dumps(nothing_yet)
+    assert json.dumps(stats.take_interval()) == json.dumps(nothing_yet)
 
 
 def test_an_own_environment_may_have_phases_without_telling_when(tmp_path):

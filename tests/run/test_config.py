@@ -5,7 +5,7 @@ from pathlib import Path
 import fake_agent  # noqa: F401  # must not change what the others are
 import pytest
 
-from curious_replay.agents.dreamer_v3_config import SIZES
+from curious_replay.agents.configs.dreamer_v3 import SIZES
 from curious_replay.envs import names
 from curious_replay.replay import (
     Adversarial,
@@ -220,7 +220,7 @@ def test_numbers_from_json_keep_their_kind():
     assert isinstance(Config.from_json(values).train.ratio, float)
 
 
-def test_films_need_steps_to_predict():
+def test_videos_need_steps_to_predict():
     config = preset(Choice(scale="debug"))
     with pytest.raises(ValueError, match="video-context must be below"):
         replace(config, record=replace(config.record, video_context=8))

@@ -8,8 +8,8 @@ import pytest
 from runs import Killed, kill_at_update, lines, run
 
 from curious_replay import cli
-from curious_replay.agents.dreamer_pro_config import SIZES, DreamerProConfig
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
+from curious_replay.agents.configs.dreamer_pro import SIZES, DreamerProConfig
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
 from curious_replay.commands.train import parse
 from curious_replay.envs import names
 from curious_replay.replay import (

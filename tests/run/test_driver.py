@@ -5,20 +5,20 @@ import pytest
 import torch
 from fake_agent import FakeAgent, FakeConfig
 
-from curious_replay.envs.pool import Restarts
-from curious_replay.envs.toy import CountingWorld, read_count
-from curious_replay.envs.two_rooms import TwoRooms
-from curious_replay.envs.vector import RestartingVectorEnv
+from curious_replay.envs.toys.toy import CountingWorld, read_count
+from curious_replay.envs.toys.two_rooms import TwoRooms
+from curious_replay.envs.vectors.pool import Restarts
+from curious_replay.envs.vectors.vector import RestartingVectorEnv
 from curious_replay.replay import ReplayBuffer
 from curious_replay.run.loop.driver import Counters, Driver
 from curious_replay.run.settings.env_config import ChangingConfig, SimulatedConfig
 from curious_replay.run.settings.grid_config import CountConfig, TwoRoomsConfig
-from curious_replay.run.worlds.environments import look_at, make_envs
+from curious_replay.run.worlds.environments import inspect_env, make_envs
 
 
 def drive(name, settings, rounds, prefill=0, num_envs=1, envs=None):
     """Some rounds; returns driver, buffer and what was said of episodes."""
-    facts = look_at(name, settings)
+    facts = inspect_env(name, settings)
     agent = FakeAgent(FakeConfig(), facts.spaces, 0)
     buffer = ReplayBuffer(1000, 2, num_envs=num_envs)
     episodes = []

@@ -62,21 +62,21 @@ def test_the_agent_is_the_saved_one(trained):
     assert int(saved.agent.calls) == 21
 
 
-def test_the_command_prints_a_table_and_writes_a_film(trained, tmp_path, capsys):
-    film = tmp_path / "films" / "out.mp4"
-    code = cli.main(["eval", str(trained), "--episodes", "2", "--video", str(film)])
+def test_the_command_prints_a_table_and_writes_a_video(trained, tmp_path, capsys):
+    video = tmp_path / "videos" / "out.mp4"
+    code = cli.main(["eval", str(trained), "--episodes", "2", "--video", str(video)])
     assert code == 0
     out = capsys.readouterr().out
     assert "toy/two-rooms at step 60: return 0.00" in out
     assert "over 2 episodes" in out
-    assert film.exists()
+    assert video.exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["{run}", "--episodes", "0"], "--episodes must be at least 1"),
-        (["{run}", "--video", "film.avi"], "--video must end in .mp4, got 'film.avi'"),
+        (["{run}", "--video", "video.avi"], "--video must end in .mp4, got 'video.avi'"),
         (["{run}", "--phase", "ball"], "--phase must be one of empty, object, got 'ball'"),
         (["{run}", "--episode-frames", "9"], "episodes of toy/two-rooms end by themselves"),
         (["{run}", "--seed", "-3"], "--seed must be a whole number from 0 on, got -3"),

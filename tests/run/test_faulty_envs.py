@@ -8,7 +8,7 @@ import pytest
 from runs import config, lines, run
 
 from curious_replay import cli
-from curious_replay.envs.pool import Restarts, WorkerError
+from curious_replay.envs.vectors.pool import Restarts, WorkerError
 from curious_replay.run.record.files import read_lines
 from curious_replay.run.worlds import environments
 

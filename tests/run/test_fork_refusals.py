@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from runs import config, lines, run
 
-from curious_replay.replay import manifest
+from curious_replay.replay.saves import manifest
 from curious_replay.run import fork, fork_run, load_config
 from curious_replay.run.record import checkpoint_files
 from curious_replay.run.record.checkpoint import CheckpointError, Checkpoints
@@ -186,7 +186,7 @@ def test_strange_files_are_refused(copy, tmp_path):
     refused(copy, tmp_path / "fork", match="metrics.jsonl must be a file", at=40)
 
 
-def test_films_and_snapshots_that_are_links_stay_behind(copy, tmp_path):
+def test_videos_and_snapshots_that_are_links_stay_behind(copy, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("secret")
     (copy / "videos" / "evaluation-000000010.mp4").symlink_to(secret)

@@ -11,8 +11,8 @@ from runs import Killed, config, kill_at_update, lines, run
 from test_train_command import options_of
 
 from curious_replay import cli
+from curious_replay.agents.configs.iris import SIZES
 from curious_replay.agents.interface import Feedback, Stream
-from curious_replay.agents.iris_config import SIZES
 from curious_replay.commands.train import parse
 from curious_replay.envs import names
 from curious_replay.run import Choice, Config, preset

@@ -118,8 +118,8 @@ def test_what_is_not_finite_is_left_out_of_averages_and_counted():
 
 UNDISTURBING = {
     "evaluation": {"eval": {"every": 15, "episodes": 2, "video": False}},
-    "film of an evaluation": {"eval": {"every": 40, "video": True}},
-    "film of predictions": {"record": {"video_every": 40}},
+    "video of an evaluation": {"eval": {"every": 40, "video": True}},
+    "video of predictions": {"record": {"video_every": 40}},
     "saving at every step": {"train": {"save_every": 1}},
     "saving by the clock": {"train": {"save_minutes": 1e-9, "save_every": 0}},
     "never saving": {"train": {"save_every": 0}},
@@ -161,7 +161,7 @@ def test_evaluation_happens_in_the_present_phase(tmp_path):
     assert len(list((tmp_path / "videos").glob("evaluation-*"))) == 5
 
 
-def test_films_show_what_the_model_predicts(tmp_path, monkeypatch):
+def test_videos_show_what_the_model_predicts(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
         FakeAgent, "open_loop", lambda self, batch, context: (

@@ -6,7 +6,7 @@ from runs import Killed, config, kill_at_update, lines, run
 from curious_replay.run import Choice, preset
 from curious_replay.run.record.files import read_lines
 from curious_replay.run.settings.grid_config import MiniGridConfig
-from curious_replay.run.worlds.environments import look_at
+from curious_replay.run.worlds.environments import inspect_env
 
 CHANGING = {
     "minigrid/key-swap": ((0, "matching"), (60, "swapped")),
@@ -31,7 +31,7 @@ def test_resumed_run_equals_one_never_stopped(name, tmp_path, monkeypatch):
 
 
 def test_symbols_are_a_vector_for_the_agent():
-    facts = look_at("minigrid/DoorKey-5x5", MiniGridConfig(observation="symbols"))
+    facts = inspect_env("minigrid/DoorKey-5x5", MiniGridConfig(observation="symbols"))
     assert (facts.spaces.image, facts.spaces.vector, facts.spaces.actions) == (None, 147, 7)
     assert facts.can_save
     assert not facts.has_phases
@@ -41,7 +41,7 @@ def test_symbols_are_a_vector_for_the_agent():
 @pytest.mark.parametrize("scale", ["paper", "mini", "debug"])
 def test_presets_last_until_after_the_last_change(name, scale):
     settings = preset(Choice(env=name, scale=scale))
-    facts = look_at(name, settings.env)
+    facts = inspect_env(name, settings.env)
     assert facts.spaces.image == ((64, 64) if scale == "paper" else (32, 32))
     if scale != "debug":
         last = max((frame for frame, _ in facts.schedule or ()), default=0)

@@ -7,8 +7,8 @@ from pathlib import Path
 import mistaken_envs
 import pytest
 
-from curious_replay.run.settings.env_config import OwnConfig
-from curious_replay.run.worlds.environments import UnfitEnvironmentError, look_at
+from curious_replay.run.settings.env_config import UserEnvConfig
+from curious_replay.run.worlds.environments import UnfitEnvironmentError, inspect_env
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,9 @@ from curious_replay.run.worlds.environments import UnfitEnvironmentError, look_a
 )
 def test_mistakes_are_told_with_name_method_and_place(how, message):
     with pytest.raises(UnfitEnvironmentError) as told:
-        look_at("mistaken_envs:Mistaken", OwnConfig(arguments_json=json.dumps({"how": how})))
+        inspect_env(
+            "mistaken_envs:Mistaken", UserEnvConfig(arguments_json=json.dumps({"how": how}))
+        )
     assert str(told.value).startswith(f"mistaken_envs:Mistaken cannot be used: {message}")
     path = Path(mistaken_envs.__file__)
     places = [n for n, t in enumerate(path.read_text().splitlines(), 1) if f"# line of {how}" in t]
@@ -44,9 +46,9 @@ def test_a_module_that_fails_is_told_with_its_place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     with pytest.raises(UnfitEnvironmentError, match=r"No module named.*\(.*halfway.py:2\)$"):
-        look_at("halfway:Env", OwnConfig())
+        inspect_env("halfway:Env", UserEnvConfig())
     with pytest.raises(UnfitEnvironmentError, match=r"SyntaxError: .*\(misspelt.py, line 1\)"):
-        look_at("misspelt:Env", OwnConfig())
+        inspect_env("misspelt:Env", UserEnvConfig())
 
 
 @pytest.mark.parametrize(
@@ -58,10 +60,10 @@ def test_a_module_that_fails_is_told_with_its_place(tmp_path, monkeypatch):
 )
 def test_what_is_missing_is_said_without_a_place(kind, message):
     with pytest.raises(UnfitEnvironmentError, match=message):
-        look_at(f"mistaken_envs:{kind}", OwnConfig())
+        inspect_env(f"mistaken_envs:{kind}", UserEnvConfig())
 
 
 def test_arguments_that_a_constructor_does_not_take_are_named():
     for name in ("mistaken_envs:OldReset", "CartPole-v1"):
         with pytest.raises(UnfitEnvironmentError, match=r"constructor raised TypeError.*'wind'"):
-            look_at(name, OwnConfig(arguments_json='{"wind": 1}'))
+            inspect_env(name, UserEnvConfig(arguments_json='{"wind": 1}'))

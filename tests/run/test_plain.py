@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from curious_replay.run.record.plain import pack, unpack
+from curious_replay.run.record.serialize import pack, unpack
 
 STATE = {
     "text": "a",

@@ -9,11 +9,11 @@ from runs import config, run
 
 from curious_replay.run import preflight, train
 from curious_replay.run.preflight import PreflightError
-from curious_replay.run.worlds.environments import look_at
+from curious_replay.run.worlds.environments import inspect_env
 
 
 def needed(settings):
-    facts = look_at(settings.choice.env, settings.env)
+    facts = inspect_env(settings.choice.env, settings.env)
     return preflight.needs(settings, facts, FakeAgent(settings.agent, facts.spaces, 0))
 
 

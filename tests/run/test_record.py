@@ -329,7 +329,7 @@ def test_a_torn_line_of_speed_is_dropped_and_the_rest_kept(tmp_path):
 PICTURES = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), np.uint8)
 
 
-def test_films_are_named_by_frame_and_written_whole(tmp_path):
+def test_videos_are_named_by_frame_and_written_whole(tmp_path):
     (tmp_path / "videos").mkdir()
     (tmp_path / "videos" / ".part-old.mp4").write_bytes(b"unfinished")
     with Record.create(tmp_path, {}, seed=0) as record:
@@ -340,7 +340,7 @@ def test_films_are_named_by_frame_and_written_whole(tmp_path):
     assert [path.name for path in (tmp_path / "videos").iterdir()] == ["open_loop-000000012.mp4"]
 
 
-def test_without_ffmpeg_films_are_gifs_which_is_noted_once(tmp_path, monkeypatch):
+def test_without_ffmpeg_videos_are_gifs_which_is_noted_once(tmp_path, monkeypatch):
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/nowhere/ffmpeg")
     why_no_mp4.cache_clear()
     notes = []
@@ -352,10 +352,10 @@ def test_without_ffmpeg_films_are_gifs_which_is_noted_once(tmp_path, monkeypatch
     names = sorted(path.name for path in (tmp_path / "videos").iterdir())
     assert names == ["episode-000000004.gif", "episode-000000008.gif"]
     assert len(notes) == 1
-    assert "films are written as GIF" in notes[0]
+    assert "videos are written as GIF" in notes[0]
 
 
-def test_a_film_that_cannot_be_written_does_not_end_the_run(tmp_path, capsys):
+def test_a_video_that_cannot_be_written_does_not_end_the_run(tmp_path, capsys):
     with Record.create(tmp_path, {}, seed=0) as record:
         (tmp_path / "videos" / "episode-000000004.mp4").mkdir()
         record.video("episode", counters(1), PICTURES, fps=10)
@@ -363,8 +363,8 @@ def test_a_film_that_cannot_be_written_does_not_end_the_run(tmp_path, capsys):
         record.video("episode", counters(2), PICTURES, fps=10)
         write(record, 0, 1)
     said = capsys.readouterr().err
-    assert "the film episode of frame 4 was not written: [Errno" in said
-    assert "the film episode of frame 8 was not written: ffmpeg stopped" in said
+    assert "the video episode of frame 4 was not written: [Errno" in said
+    assert "the video episode of frame 8 was not written: ffmpeg stopped" in said
 
 
 class FakeRuns:

@@ -8,10 +8,15 @@ from gymnasium import spaces
 from own_envs import Dictionary, Distances, Saves
 from runs import config, lines, run
 
-from curious_replay.envs.vector import RestartingVectorEnv
+from curious_replay.envs.vectors.vector import RestartingVectorEnv
 from curious_replay.run.record.files import read_lines
-from curious_replay.run.settings.env_config import OwnConfig
-from curious_replay.run.worlds.environments import Adapted, UnfitEnvironmentError, look_at, make_env
+from curious_replay.run.settings.env_config import UserEnvConfig
+from curious_replay.run.worlds.environments import (
+    Adapted,
+    UnfitEnvironmentError,
+    inspect_env,
+    make_env,
+)
 from curious_replay.run.worlds.spaces import Actions
 
 
@@ -55,13 +60,13 @@ def test_random_numbers_fill_the_bounds():
     ],
 )
 def test_many_kinds_of_environments_can_be_used(name, image, vector):
-    facts = look_at(name, OwnConfig())
+    facts = inspect_env(name, UserEnvConfig())
     assert facts.spaces.image == image
     assert facts.spaces.vector == vector
 
 
 def test_pictures_are_resized_and_numbers_put_in_one_row():
-    env = make_env("own_envs:Dictionary", OwnConfig(image_size=32))
+    env = make_env("own_envs:Dictionary", UserEnvConfig(image_size=32))
     observation, _ = env.reset(seed=0)
     assert env.observation_space.contains(observation)
     assert observation["image"].shape == (32, 32, 3)
@@ -70,7 +75,9 @@ def test_pictures_are_resized_and_numbers_put_in_one_row():
 
 
 def test_actions_are_repeated_and_rewards_summed():
-    env = make_env("own_envs:Numbers", OwnConfig(action_repeat=3, arguments_json='{"length": 7}'))
+    env = make_env(
+        "own_envs:Numbers", UserEnvConfig(action_repeat=3, arguments_json='{"length": 7}')
+    )
     env.reset(seed=0)
     steps = [env.step(0)[1:4] for _ in range(3)]
     assert steps == [(3, False, False), (3, False, False), (1, True, False)]
@@ -78,7 +85,9 @@ def test_actions_are_repeated_and_rewards_summed():
 
 def test_counts_are_summed_over_the_frames_of_a_step():
     """Events in any frame count; places, phases and frames are those of the last one."""
-    env = make_env("own_envs:Touches", OwnConfig(action_repeat=4, arguments_json='{"length": 6}'))
+    env = make_env(
+        "own_envs:Touches", UserEnvConfig(action_repeat=4, arguments_json='{"length": 6}')
+    )
     env.reset(seed=0)
     infos = [env.step(0)[4] for _ in range(2)]
     assert [info["log_touches"] for info in infos] == [4, 2]  # the episode ends at frame 6
@@ -155,14 +164,14 @@ def test_what_fails_at_the_first_try_is_said_with_its_name(name, message, tmp_pa
 @pytest.mark.parametrize("key", ["phase", "frame"])
 @pytest.mark.parametrize(("method", "silent"), [("reset", "step"), ("step", "reset")])
 def test_phase_and_frame_are_told_by_reset_and_step_or_by_neither(method, silent, key):
-    settings = OwnConfig(arguments_json=json.dumps({"method": method, "key": key}))
+    settings = UserEnvConfig(arguments_json=json.dumps({"method": method, "key": key}))
     message = rf"{method}\(\) gives info\['{key}'\] and {silent}\(\) does not.*right would be both"
     with pytest.raises(UnfitEnvironmentError, match=message):
-        look_at("own_envs:TellsOnce", settings)
+        inspect_env("own_envs:TellsOnce", settings)
 
 
 def test_an_environment_with_a_state_is_resumed_exactly(tmp_path):
-    assert look_at("own_envs:Saves", OwnConfig()).can_save
+    assert inspect_env("own_envs:Saves", UserEnvConfig()).can_save
     whole = config("own_envs:Saves", train={"steps": 100})
     run(whole, tmp_path / "whole")
     run(config("own_envs:Saves", train={"steps": 50}), tmp_path / "parts")
@@ -171,11 +180,11 @@ def test_an_environment_with_a_state_is_resumed_exactly(tmp_path):
 
 
 def test_time_limits_of_gymnasium_are_part_of_the_state():
-    env = make_env("own_envs:SavesLimited-v0", OwnConfig())
+    env = make_env("own_envs:SavesLimited-v0", UserEnvConfig())
     env.reset(seed=0)
     for _ in range(6):
         env.step(0)
-    other = make_env("own_envs:SavesLimited-v0", OwnConfig())
+    other = make_env("own_envs:SavesLimited-v0", UserEnvConfig())
     other.set_state(env.get_state())
     assert [other.step(0)[3] for _ in range(4)] == [False, False, False, True]
     assert other.unwrapped.count == 10
@@ -197,13 +206,15 @@ def test_what_runs_do_not_use_of_an_info_may_be_anything(tmp_path):
 
 
 def test_a_log_that_only_steps_have_is_stored(tmp_path):
-    assert [*look_at("own_envs:Talkative", OwnConfig()).logs] == ["log_count"]
+    assert [*inspect_env("own_envs:Talkative", UserEnvConfig()).logs] == ["log_count"]
     run(config("own_envs:Talkative", train={"steps": 40}), tmp_path)
     assert read_lines(tmp_path / "episodes.jsonl")[0]["log/count"] == sum(range(10))
 
 
 def test_a_log_that_begins_whole_keeps_its_fractions(tmp_path):
-    assert look_at("own_envs:Distances", OwnConfig()).logs["log_distance"].dtype == np.float64
+    assert (
+        inspect_env("own_envs:Distances", UserEnvConfig()).logs["log_distance"].dtype == np.float64
+    )
     run(config("own_envs:Distances", train={"steps": 40}), tmp_path)
     assert read_lines(tmp_path / "episodes.jsonl")[0]["log/distance"] == 7.5
 

@@ -10,7 +10,7 @@ from curious_replay import cli
 from curious_replay.run import evaluate, load_agent
 from curious_replay.run.record.files import read_json, read_lines
 from curious_replay.run.settings.env_config import SwitchConfig
-from curious_replay.run.worlds.environments import look_at, make_envs
+from curious_replay.run.worlds.environments import inspect_env, make_envs
 from curious_replay.run.worlds.switched import worlds_of
 
 SCHEDULE = ((0, "before"), (60, "after"))
@@ -71,7 +71,7 @@ def test_resumed_run_equals_one_never_stopped(num_envs, tmp_path, monkeypatch):
 def test_a_world_that_cannot_be_saved_goes_on_in_the_phase_of_its_frame(tmp_path):
     env = switch(before="own_envs:Numbers", arguments_json="{}")
     settings = config("switch", env=env, train={"steps": 90})
-    assert not look_at("switch", settings.env).can_save
+    assert not inspect_env("switch", settings.env).can_save
     run(settings, tmp_path)
     longer = replace(settings, train=replace(settings.train, steps=130))
     run(longer, tmp_path, resume=True)
@@ -81,7 +81,7 @@ def test_a_world_that_cannot_be_saved_goes_on_in_the_phase_of_its_frame(tmp_path
 
 def test_logs_of_all_worlds_are_stored():
     env = SwitchConfig(**switch(before="own_envs:Distances", after="own_envs:Touches"))
-    facts = look_at("switch", replace(env, arguments_json="{}"))
+    facts = inspect_env("switch", replace(env, arguments_json="{}"))
     assert {"log_distance", "log_touches", "log_place", "log_phase"} <= facts.logs.keys()
     assert facts.logs["log_distance"].dtype.kind == "f"
     assert facts.phases == ("before", "after")

@@ -27,7 +27,7 @@ ENVS = {
     "keys": "minigrid/key-swap",
     "lava": "minigrid/lava",
     "object": "minigrid/new-object",
-    "own": "CartPole-v1",
+    "user": "CartPole-v1",
     "switch": "switch",
 }
 # A value for each option, other than that of any preset; flags have none.

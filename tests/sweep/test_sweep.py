@@ -19,7 +19,7 @@ from curious_replay import cli
 from curious_replay.experiments import catalogue
 from curious_replay.experiments.jobs import jobs
 from curious_replay.sweep.sweep import Sweep
-from curious_replay.sweep.task import Task, look
+from curious_replay.sweep.task import Task, inspect_folder
 from curious_replay.sweep.work import Ended
 
 pytestmark = pytest.mark.slow
@@ -201,7 +201,7 @@ def test_a_failed_run_is_tried_again_then_reported(tmp_path, capsys):
     text = Path(GRID).read_text().replace('"toy/count"', '"failing_env:Failing"')
     grid.write_text(text)
     (tmp_path / "failing_env.py").write_text(
-        "from curious_replay.envs.toy import CountingWorld\n"
+        "from curious_replay.envs.toys.toy import CountingWorld\n"
         "class Failing(CountingWorld):\n"
         "    def step(self, action):\n"
         "        raise RuntimeError('the floor gave way')\n"
@@ -292,7 +292,7 @@ class Scripted:
 def test_what_a_process_says_counts_less_than_its_folder(tmp_path):
     """An exit code of 0 without a complete folder is a failure like any other."""
     task = Task("a", {"train": {"steps": 10}}, tmp_path / "a")
-    assert look(task).state == "missing"
+    assert inspect_folder(task).state == "missing"
     launcher = Scripted({"a": [0, 1]})
     sweep = Sweep.of([task])
     sweep.run(launcher, retries=1)

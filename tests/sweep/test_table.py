@@ -5,7 +5,7 @@ import json
 
 from rich.console import Console
 
-from curious_replay.sweep.sweep import Entry, Sweep
+from curious_replay.sweep.sweep import Sweep, TaskState
 from curious_replay.sweep.table import ROWS, SweepTable
 from curious_replay.sweep.task import Task
 
@@ -16,7 +16,7 @@ def entry(folder, name, status, step=None, **values):
         (folder / name / "metrics.jsonl").write_text(
             json.dumps({"frame": step, "step": step}) + "\n"
         )
-    return Entry(Task(name, {"train": {"steps": 2000}}, folder / name), status, **values)
+    return TaskState(Task(name, {"train": {"steps": 2000}}, folder / name), status, **values)
 
 
 def table_of(entries, terminal=False):

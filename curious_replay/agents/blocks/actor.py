@@ -15,8 +15,8 @@ from curious_replay.agents.blocks.latents import (
     mix_uniform,
     straight_through,
 )
-from curious_replay.agents.blocks.lookup import Features
-from curious_replay.agents.blocks.maths import exact
+from curious_replay.agents.blocks.maths import to_float32
+from curious_replay.agents.blocks.shortcuts.lookup import Features
 
 LEAST_STD, MOST_STD = 0.1, 1.0  # of `NormalPolicy`
 CUT = 1e-12  # least probability on either side of a draw from `TruncatedPolicy`
@@ -43,7 +43,7 @@ class OneHotPolicy:
     def mode(self) -> Tensor:
         """Most likely action, one-hot [..., A]."""
         index = self.logits.argmax(-1, keepdim=True)
-        return torch.zeros_like(exact(self.logits)).scatter_(-1, index, 1.0)
+        return torch.zeros_like(to_float32(self.logits)).scatter_(-1, index, 1.0)
 
     @property
     def entropy(self) -> Tensor:
@@ -56,7 +56,7 @@ class NormalPolicy:
     """Continuous actions: tanh mean, standard deviation between 0.1 and 1."""
 
     def __init__(self, outputs: Tensor) -> None:
-        mean, std = exact(outputs).chunk(2, -1)
+        mean, std = to_float32(outputs).chunk(2, -1)
         self.mean = torch.tanh(mean)
         self.std = (MOST_STD - LEAST_STD) * torch.sigmoid(std + 2.0) + LEAST_STD
 
@@ -79,7 +79,7 @@ class TruncatedPolicy:
     """Continuous actions: normal distributions cut off at -1 and 1, with a tanh centre (V2)."""
 
     def __init__(self, outputs: Tensor) -> None:
-        centre, std = exact(outputs).chunk(2, -1)
+        centre, std = to_float32(outputs).chunk(2, -1)
         self.centre, self.std = torch.tanh(centre), bounded_std(std)
         self.low, self.high = (-1 - self.centre) / self.std, (1 - self.centre) / self.std
 
@@ -119,7 +119,7 @@ class SquashedPolicy:
     """Continuous actions: tanh of normal variables whose means are within -5 and 5 (DreamerPro)."""
 
     def __init__(self, outputs: Tensor) -> None:
-        mean, std = exact(outputs).chunk(2, -1)
+        mean, std = to_float32(outputs).chunk(2, -1)
         self.mean = MOST_MEAN * torch.tanh(mean / MOST_MEAN)
         self.std = F.softplus(std) + LEAST_STD
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import Hidden, Style, output_layer
-from curious_replay.agents.blocks.upscale import upscale
+from curious_replay.agents.blocks.shortcuts.upscale import upscale
 from curious_replay.errors import UsageError
 
 SMALLEST = 4  # pixels per side where convolutions end

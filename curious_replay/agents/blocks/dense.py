@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.initial import normal_, uniform_
-from curious_replay.agents.blocks.lookup import Features, product
+from curious_replay.agents.blocks.shortcuts.lookup import Features, product
 
 NORM_EPS = 1e-3
 

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import NORM_EPS, Style
-from curious_replay.agents.blocks.maths import exact
+from curious_replay.agents.blocks.maths import to_float32
 
 
 class Ensemble(nn.Module):
@@ -33,7 +33,7 @@ class Ensemble(nn.Module):
         x = x.expand(self.members, *x.shape)
         for hidden in self.hidden:
             x = self.activation(hidden(x))
-        return exact(torch.baddbmm(self.bias, x, self.weight))
+        return to_float32(torch.baddbmm(self.bias, x, self.weight))
 
 
 class _Layers(nn.Module):

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import Style, mlp
-from curious_replay.agents.blocks.lookup import Features, as_tensor
-from curious_replay.agents.blocks.maths import REGISTER, exact, symexp, symlog
+from curious_replay.agents.blocks.maths import REGISTER, symexp, symlog, to_float32
+from curious_replay.agents.blocks.shortcuts.lookup import Features, as_tensor
 
 LARGEST = 20.0  # of the bins, in symlog space
 
@@ -20,7 +20,7 @@ class TwoHot:
     """
 
     def __init__(self, logits: Tensor, bins: int) -> None:
-        self.logits = exact(logits)
+        self.logits = to_float32(logits)
         self.bins = torch.linspace(-LARGEST, LARGEST, bins).to(self.logits)
 
     @property
@@ -71,12 +71,12 @@ def two_hot(y: Tensor, bins: Tensor) -> tuple[Tensor, Tensor]:
 
 def binary_loss(logit: Tensor, target: Tensor) -> Tensor:
     """Cross-entropy [...] in nats of a Bernoulli variable; `target` may be between 0 and 1."""
-    return F.binary_cross_entropy_with_logits(exact(logit), target, reduction="none")
+    return F.binary_cross_entropy_with_logits(to_float32(logit), target, reduction="none")
 
 
 def squared_error(prediction: Tensor, target: Tensor, axes: int) -> Tensor:
     """Sum of squares over the last `axes` axes."""
-    errors = F.mse_loss(exact(prediction), target.expand_as(prediction), reduction="none")
+    errors = F.mse_loss(to_float32(prediction), target.expand_as(prediction), reduction="none")
     return errors.flatten(-axes).sum(-1)
 
 

@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from curious_replay.agents.blocks.maths import exact, softmax
+from curious_replay.agents.blocks.maths import softmax, to_float32
 
 
 def mix_uniform(logits: Tensor, share: float) -> Tensor:
     """Probabilities [..., K] of `logits`, with a `share` of the uniform distribution."""
-    return mix(softmax(exact(logits)), share)
+    return mix(softmax(to_float32(logits)), share)
 
 
 def mix(probabilities: Tensor, share: float) -> Tensor:
@@ -22,7 +22,7 @@ def mix(probabilities: Tensor, share: float) -> Tensor:
 def log_mix_uniform(logits: Tensor, share: float) -> Tensor:
     """Logarithm of `mix_uniform`."""
     if share == 0:
-        return F.log_softmax(exact(logits), -1)
+        return F.log_softmax(to_float32(logits), -1)
     return mix_uniform(logits, share).log()
 
 
@@ -124,5 +124,5 @@ class Gaussian:
         return (0.5 * (ratio + shift - 1 - ratio.log())).sum(-1)
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        mean, std = exact(outputs).chunk(2, -1)
+        mean, std = to_float32(outputs).chunk(2, -1)
         return mean, bounded_std(std)

@@ -52,6 +52,6 @@ class _FewClasses(torch.autograd.Function):
         return softmax_gradient(gradient, *ctx.saved_tensors)
 
 
-def exact(x: Tensor) -> Tensor:
+def to_float32(x: Tensor) -> Tensor:
     """Half precision made single: sums, logarithms and losses need it."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x

@@ -40,9 +40,9 @@ def td_errors(rewards: Tensor, discounts: Tensor, values: Tensor, is_first: Tens
     return errors
 
 
-def reach(goes_on: Tensor, discount: float) -> Tensor:
+def imagination_weights(cont: Tensor, discount: float) -> Tensor:
     """How much each state of a trajectory counts [H, ...]: 1 at first, 0 from an end on."""
-    return (discount * goes_on).cumprod(0) / discount
+    return (discount * cont).cumprod(0) / discount
 
 
 def discounted_reach(discounts: Tensor) -> Tensor:

@@ -14,9 +14,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import NORM_EPS, Dense, Style, output_layer
 from curious_replay.agents.blocks.latents import Categorical
-from curious_replay.agents.blocks.lookup import OneHotFeatures, look_up
-from curious_replay.agents.blocks.maths import exact
-from curious_replay.agents.blocks.shared_weight import SharedWeight
+from curious_replay.agents.blocks.maths import to_float32
+from curious_replay.agents.blocks.shortcuts.lookup import OneHotFeatures, look_up
+from curious_replay.agents.blocks.shortcuts.shared_weight import SharedWeight
 
 
 class State(NamedTuple):
@@ -174,7 +174,7 @@ class GruCell(nn.Module):
 
     def gates(self, product: Tensor, deter: Tensor) -> Tensor:
         """Next deter [N, D] from the product with the weights [N, 3 D]."""
-        reset, candidate, update = exact(self.norm(product)).chunk(3, -1)
+        reset, candidate, update = to_float32(self.norm(product)).chunk(3, -1)
         candidate = torch.tanh(torch.sigmoid(reset) * candidate)
         return torch.lerp(deter, candidate, torch.sigmoid(update - 1))
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from curious_replay.agents.blocks.lookup import Features
+from curious_replay.agents.blocks.shortcuts.lookup import Features
 
 
 class SlowCopy(nn.Module):

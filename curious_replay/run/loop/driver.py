@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 from curious_replay.agents.interface import Agent, PolicyState
-from curious_replay.envs.vector import RestartingVectorEnv
+from curious_replay.envs.vectors.vector import RestartingVectorEnv
 from curious_replay.replay import ReplayBuffer
 from curious_replay.run.loop.seeds import generator_of, seed_of, torch_generator_of
 from curious_replay.run.worlds.environments import EnvFacts
-from curious_replay.run.worlds.shown import Shown, Tally, look, stores_when
+from curious_replay.run.worlds.transition import EpisodeStats, Transition, collect, stores_when
 
 Array = np.ndarray
 Ended = Callable[[dict[str, Any]], None]
@@ -66,22 +66,24 @@ class Driver:
     @property
     def phase(self) -> str:
         """The present phase, as the first environment shows it."""
-        return self.shown.phases[0]
+        return self.transition.phases[0]
 
     def send(self) -> int:
         """Choose actions, store the step, and let the environments work; returns decisions made."""
-        shown = self.shown
+        transition = self.transition
         actions = self._choose()
-        deciding = ~shown.is_last  # after the last step of an episode there is nothing to decide
+        deciding = (
+            ~transition.is_last
+        )  # after the last step of an episode there is nothing to decide
         self.replay.add(
             {
-                **shown.observation,
+                **transition.observation,
                 "action": actions * deciding[:, None].astype(np.float32),
-                "reward": shown.reward,
-                "is_first": shown.is_first,
-                "is_last": shown.is_last,
-                "is_terminal": shown.is_terminal,
-                **shown.logs,
+                "reward": transition.reward,
+                "is_first": transition.is_first,
+                "is_last": transition.is_last,
+                "is_terminal": transition.is_terminal,
+                **transition.logs,
                 **self._when(),
             }
         )
@@ -96,14 +98,14 @@ class Driver:
         """Wait for what the actions led to."""
         observation, rewards, terminated, truncated, infos = self.envs.step_wait()
         self.waiting = False
-        self._take(look(observation, rewards, terminated, truncated, infos, self.facts.logs))
+        self._take(collect(observation, rewards, terminated, truncated, infos, self.facts.logs))
 
     def get_state(self) -> dict[str, Any]:
         """All but the policy's memory: strings, numbers and arrays."""
         return {
             "envs": self.envs.get_state() if self.facts.can_save else None,
-            "shown": asdict(self.shown),
-            "tally": self.tally.get_state(),
+            "transition": asdict(self.transition),
+            "stats": self.stats.get_state(),
             "phases": self.phases,
             "random": self.random.bit_generator.state,
         }
@@ -114,11 +116,11 @@ class Driver:
         self.phases = list(state.get("phases", self.phases))  # older checkpoints do not tell
         if state["envs"] is None:
             self._begin(self.counters.step, self.counters.frame)
-            self.tally.interval = state["tally"]["interval"]
+            self.stats.interval = state["stats"]["interval"]
             return
         self.envs.set_state(state["envs"])
-        self.shown = Shown(**state["shown"])
-        self.tally.set_state(state["tally"])
+        self.transition = Transition(**state["transition"])
+        self.stats.set_state(state["stats"])
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The policy's memory and random state."""
@@ -141,30 +143,30 @@ class Driver:
             self.envs.call("set_frame", frame)
             observation, infos = self.envs.reset()
         nothing = np.zeros(num_envs, bool)
-        self.tally = Tally(num_envs, self.facts.logs)
+        self.stats = EpisodeStats(num_envs, self.facts.logs)
         reward = np.zeros(num_envs)
-        self._take(look(observation, reward, nothing, nothing, infos, self.facts.logs))
+        self._take(collect(observation, reward, nothing, nothing, infos, self.facts.logs))
 
     def _choose(self) -> Array:
         """Actions float32 [N, A]: random ones at first, then the policy's."""
-        shown = self.shown
+        transition = self.transition
         if self.counters.step < self.prefill:
             return self.facts.actions.random(self.random, self.envs.num_envs)
-        seen = {**shown.observation, "is_first": shown.is_first}
+        seen = {**transition.observation, "is_first": transition.is_first}
         actions, self.policy = self.agent.act(self.policy, seen, self.generator, explore=True)
         return actions
 
-    def _take(self, shown: Shown) -> None:
-        self.shown = shown
+    def _take(self, transition: Transition) -> None:
+        self.transition = transition
         # Each environment counts its own frames times their number: the mean is the true total.
-        frames, steps = shown.frames, self.counters.step * self.frames_per_step
+        frames, steps = transition.frames, self.counters.step * self.frames_per_step
         self.counters.frame = steps if frames is None else int(frames.sum()) // len(frames)
 
     def _when(self) -> dict[str, Array]:
         """Frame and phase of the step, [N] each; none in replay that began without them."""
         if not stores_when(self.replay):
             return {}
-        frames, phases = self.shown.frames, self.shown.phases
+        frames, phases = self.transition.frames, self.transition.phases
         self.phases += [name for name in dict.fromkeys(phases) if name not in self.phases]
         return {
             "log_frame": np.full(len(phases), self.counters.frame) if frames is None else frames,
@@ -172,7 +174,7 @@ class Driver:
         }
 
     def _count_episodes(self) -> None:
-        self.tally.add(self.shown)
-        for env in np.flatnonzero(self.shown.is_last).tolist():
+        self.stats.add(self.transition)
+        for env in np.flatnonzero(self.transition.is_last).tolist():
             self.counters.episode += 1
-            self.ended(self.tally.close(env, self.shown))
+            self.ended(self.stats.close(env, self.transition))

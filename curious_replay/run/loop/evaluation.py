@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from curious_replay.agents.interface import Agent
-from curious_replay.envs.pool import WorkerError
-from curious_replay.envs.vector import RestartingVectorEnv
+from curious_replay.envs.vectors.pool import WorkerError
+from curious_replay.envs.vectors.vector import RestartingVectorEnv
 from curious_replay.run.loop.seeds import seed_of, torch_generator_of
-from curious_replay.run.record.video import episode_film
+from curious_replay.run.record.video import episode_video
 from curious_replay.run.settings.config import Config
 from curious_replay.run.worlds.environments import EnvFacts, make_envs
-from curious_replay.run.worlds.shown import Shown, Tally, look
+from curious_replay.run.worlds.transition import EpisodeStats, Transition, collect
 
 Array = np.ndarray
 
@@ -32,10 +32,10 @@ class Episode:
     returns: list[float] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
 
-    def film(self, frames_per_step: int) -> Iterator[Array]:
+    def video(self, frames_per_step: int) -> Iterator[Array]:
         """Pictures with captions, uint8 [H, W, 3], one at a time."""
         frames = [index * frames_per_step for index in range(len(self.pictures))]
-        return episode_film(np.stack(self.pictures), frames, self.phases, self.returns)
+        return episode_video(np.stack(self.pictures), frames, self.phases, self.returns)
 
 
 class Evaluation:
@@ -51,18 +51,18 @@ class Evaluation:
         *,
         seed: int,
         phase: str | None = None,
-        film: bool = False,
+        video: bool = False,
         stop: Callable[[], bool] = lambda: False,
     ) -> list[Episode] | None:
-        """Play episodes in a phase, and film the first if asked to; None if `stop` said so."""
+        """Play episodes in a phase, and record the first if asked to; None if `stop` said so."""
         envs = self._ready(phase)
         played = []
         for number in range(episodes):
-            episode = self._play(envs, seed_of(seed, "episode", number), film, stop)
+            episode = self._play(envs, seed_of(seed, "episode", number), video, stop)
             if episode is None:
                 return None
             played.append(episode)
-            film = False
+            video = False
         return played
 
     def close(self) -> None:
@@ -85,32 +85,34 @@ class Evaluation:
         return self._envs
 
     def _play(
-        self, envs: RestartingVectorEnv, seed: int, film: bool, stop: Callable[[], bool]
+        self, envs: RestartingVectorEnv, seed: int, video: bool, stop: Callable[[], bool]
     ) -> Episode | None:
         """One episode, cut after `--eval.max-steps`."""
         generator = torch_generator_of(seed, "policy")
         policy = self.agent.start(1)
-        tally, episode = Tally(1, self.facts.logs), Episode()
+        stats, episode = EpisodeStats(1, self.facts.logs), Episode()
         nothing = np.zeros(1, bool)
         observation, infos = envs.reset(seed=seed)
-        shown = look(observation, np.zeros(1), nothing, nothing, infos, self.facts.logs)
+        transition = collect(observation, np.zeros(1), nothing, nothing, infos, self.facts.logs)
         for _ in range(self.config.eval.max_steps):
-            self._note(episode, tally, shown, film)
-            seen = {**shown.observation, "is_first": shown.is_first}
+            self._note(episode, stats, transition, video)
+            seen = {**transition.observation, "is_first": transition.is_first}
             actions, policy = self.agent.act(policy, seen, generator, explore=False)
             outcome = envs.step(self.facts.actions.to_env(actions))
-            shown = look(*outcome, self.facts.logs)
+            transition = collect(*outcome, self.facts.logs)
             if stop():
                 return None
-            if shown.is_last[0]:
+            if transition.is_last[0]:
                 break
-        self._note(episode, tally, shown, film)
-        episode.values = tally.close(0, shown)
+        self._note(episode, stats, transition, video)
+        episode.values = stats.close(0, transition)
         return episode
 
-    def _note(self, episode: Episode, tally: Tally, shown: Shown, film: bool) -> None:
-        tally.add(shown)
-        if film and "image" in shown.observation:
-            episode.pictures.append(shown.observation["image"][0])
-            episode.returns.append(float(tally.returns[0]))
-            episode.phases.append(shown.phases[0])
+    def _note(
+        self, episode: Episode, stats: EpisodeStats, transition: Transition, video: bool
+    ) -> None:
+        stats.add(transition)
+        if video and "image" in transition.observation:
+            episode.pictures.append(transition.observation["image"][0])
+            episode.returns.append(float(stats.returns[0]))
+            episode.phases.append(transition.phases[0])

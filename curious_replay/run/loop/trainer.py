@@ -1,6 +1,6 @@
 """The training loop.
 
-Every round begins with what is due (metrics, evaluation, film, checkpoint), then the environments
+Every round begins with what is due (metrics, evaluation, video, checkpoint), then the environments
 take a step while the agent takes the updates that the train ratio asks for. A run can be saved
 between any two updates; `owed` are those of the round that are still to come.
 """
@@ -27,7 +27,7 @@ from curious_replay.run.record.checkpoint import Checkpoints
 from curious_replay.run.record.checkpoint_files import Saved
 from curious_replay.run.record.progress import Progress
 from curious_replay.run.record.record import Record
-from curious_replay.run.record.video import open_loop_film
+from curious_replay.run.record.video import open_loop_video
 from curious_replay.run.settings.config import Config
 from curious_replay.run.worlds.environments import EnvFacts, make_envs
 
@@ -65,7 +65,7 @@ class Trainer:
         self.every = {
             "log": Every(config.train.log_every, last=0),
             "evaluate": Every(config.eval.every, last=0),
-            "film": Every(config.record.video_every if facts.spaces.image else 0, last=0),
+            "video": Every(config.record.video_every if facts.spaces.image else 0, last=0),
             "probe": Every(config.record.probe_every, last=0),
             "snapshot": Every(config.record.snapshot_every, last=0),
             "save": Every(config.train.save_every, last=0),
@@ -139,12 +139,12 @@ class Trainer:
         self._changed = False
 
     def _do_what_is_due(self) -> None:
-        """Metrics, evaluation, film, snapshot, checkpoint; what a stop prevents stays due."""
+        """Metrics, evaluation, video, snapshot, checkpoint; what a stop prevents stays due."""
         step = self.counters.step
         acts = {
             "log": self._log,
             "evaluate": self._evaluate,
-            "film": self._film,
+            "video": self._video,
             "probe": self._test_model,
             "snapshot": self._snapshot,
         }
@@ -166,7 +166,11 @@ class Trainer:
 
     def _send(self) -> None:
         self._changed = True
-        if 0 < self.changes.see(self.driver.shown.phases) == self.config.replay.clear_at_change:
+        if (
+            0
+            < self.changes.see(self.driver.transition.phases)
+            == self.config.replay.clear_at_change
+        ):
             self.replay.clear()
             self.learner.next = None  # it was drawn from what is gone
         self.watch.time("policy", self.driver.send)
@@ -206,7 +210,7 @@ class Trainer:
     def _log(self) -> bool:
         values = self.learner.averages.take()
         values |= {f"episode/{name}": value for name, value in self.episodes.take().items()}
-        values |= self.driver.tally.take_interval()
+        values |= self.driver.stats.take_interval()
         values |= self.changes.take_share()
         stats = self.replay.stats()
         values |= {f"replay/{n}": value for n, value in stats.items() if n not in UNRECORDED}
@@ -226,7 +230,7 @@ class Trainer:
             settings.episodes,
             seed=seed_of(self.config.seed, "evaluation", self.counters.step),
             phase=self.driver.phase,
-            film=settings.video,
+            video=settings.video,
             stop=lambda: bool(self.stop),
         )
         if played is None:
@@ -236,11 +240,11 @@ class Trainer:
         mean = sum(episode.values["return"] for episode in played) / len(played)
         self.progress.show(counters, {"evaluation/return": mean})
         if played[0].pictures:
-            film = played[0].film(self.config.env.frames_per_step)
-            self.record.video("evaluation", counters, film, self.facts.fps)
+            video = played[0].video(self.config.env.frames_per_step)
+            self.record.video("evaluation", counters, video, self.facts.fps)
         return True
 
-    def _film(self) -> bool:
+    def _video(self) -> bool:
         """What the model predicts for some windows of the batch that is next."""
         batch = self.learner.next
         if batch is None:
@@ -248,8 +252,8 @@ class Trainer:
         settings = self.config.record
         rows = {name: value[: settings.video_rows] for name, value in batch.items()}
         model = self.agent.open_loop(rows, settings.video_context)
-        film = open_loop_film(rows["image"], model, settings.video_context)
-        self.record.video("open-loop", asdict(self.counters), film, self.facts.fps)
+        video = open_loop_video(rows["image"], model, settings.video_context)
+        self.record.video("open-loop", asdict(self.counters), video, self.facts.fps)
         return True
 
     def _test_model(self) -> bool:

@@ -1,1 +1,1 @@
-"""What a run leaves behind: lines, films, snapshots, checkpoints, and how they are written."""
+"""What a run leaves behind: lines, videos, snapshots, checkpoints, and how they are written."""

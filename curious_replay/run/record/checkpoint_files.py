@@ -27,7 +27,7 @@ from torch import Tensor
 from curious_replay.agents.blocks.weights import read_tensors
 from curious_replay.replay import Mixture, ReplayBuffer, Rule
 from curious_replay.run.record.files import write_json
-from curious_replay.run.record.plain import pack, unpack
+from curious_replay.run.record.serialize import pack, unpack
 from curious_replay.untrusted import (
     UnreadableError,
     check,
@@ -44,6 +44,11 @@ FORMAT = "curious-replay checkpoint 1"
 MANIFEST = "manifest.json"
 FILES = ("agent.safetensors", "policy.safetensors", "state.json", "state.npz")
 """What the manifest vouches for; the replay has checksums of its own."""
+RENAMED = {
+    "driver": {"shown": "transition", "tally": "stats"},
+    "every": {"film": "video"},
+}
+"""Parts of a state, and what is in them, under their names of before."""
 _KEPT = "kept-at-"
 _BLOCK = 16 * 2**20
 
@@ -115,8 +120,18 @@ def read(path: Path) -> Saved:
         except (LookupError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path / 'state.json'} is damaged: {error!r}") from error
         check(state, dict, str(path / "state.json"))
+        _use_new_names(state)
         agent, policy = (read_tensors(path / f"{n}.safetensors") for n in ("agent", "policy"))
     return Saved(path, content["step"], state, agent, policy)
+
+
+def _use_new_names(state: dict[str, Any]) -> None:
+    """Rename what checkpoints of earlier versions call otherwise."""
+    for part, names in RENAMED.items():
+        content = state.get(part)
+        if isinstance(content, dict):
+            for before in names.keys() & content.keys():
+                content[names[before]] = content.pop(before)
 
 
 def checksum(path: Path) -> str:

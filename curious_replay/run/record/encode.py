@@ -1,4 +1,4 @@
-"""Films as files: H.264 that plays everywhere, or GIF where there is no ffmpeg."""
+"""Videos as files: H.264 that plays everywhere, or GIF where there is no ffmpeg."""
 
 import math
 import signal
@@ -13,25 +13,24 @@ from typing import IO
 
 import numpy as np
 
-from curious_replay.envs.film import write_gif
-
-from .files import replacing
+from curious_replay.envs.drawing.video import write_gif
+from curious_replay.run.record.files import replacing
 
 Array = np.ndarray
 
 
 class EncodeError(RuntimeError):
-    """ffmpeg is not here, or could not write the film."""
+    """ffmpeg is not here, or could not write the video."""
 
 
-def write_film(pictures: Iterable[Array], path: Path, fps: float) -> Path:
+def write_video(pictures: Iterable[Array], path: Path, fps: float) -> Path:
     """Write `path`.mp4, or `path`.gif where there is no encoder; returns the file.
 
-    Pictures are uint8 [height, width, 3] and are taken one at a time, so that a long film need not
+    Pictures are uint8 [height, width, 3] and are taken one at a time, so that a long video need not
     fit into memory. The file appears whole or not at all.
     """
     if not (fps > 0 and math.isfinite(fps)):
-        raise ValueError(f"a film needs a positive number of pictures per second, got {fps}")
+        raise ValueError(f"a video needs a positive number of pictures per second, got {fps}")
     pictures = _checked(pictures)
     if why_no_mp4() is None:
         target = path.with_name(f"{path.name}.mp4")
@@ -46,7 +45,7 @@ def write_film(pictures: Iterable[Array], path: Path, fps: float) -> Path:
 
 @cache
 def why_no_mp4() -> str | None:
-    """Return why films cannot be written as MP4 here; None if they can, which is tried once."""
+    """Return why videos cannot be written as MP4 here; None if they can, which is tried once."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             _write_mp4(iter([np.zeros((16, 16, 3), np.uint8)]), Path(folder) / "try.mp4", 1)
@@ -97,7 +96,7 @@ def _deaf_to_stops() -> Iterator[None]:
     """Let processes that begin here not hear Ctrl-C, nor the signals of schedulers.
 
     Terminals and schedulers send them to all processes of a run. They are for the run itself, which
-    will want to finish this film.
+    will want to finish this video.
     """
     stops = {signal.SIGINT, signal.SIGTERM, signal.SIGUSR2}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
@@ -126,13 +125,13 @@ def _checked(pictures: Iterable[Array]) -> Iterator[Array]:
     for picture in pictures:
         if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
             found = f"{picture.dtype} {list(picture.shape)}"
-            raise ValueError(f"a film is made of uint8 [height, width, 3], got {found}")
+            raise ValueError(f"a video is made of uint8 [height, width, 3], got {found}")
         if shape not in (None, picture.shape):
-            raise ValueError(f"the pictures of a film have one size, got {shape}, {picture.shape}")
+            raise ValueError(f"the pictures of a video have one size, got {shape}, {picture.shape}")
         shape = picture.shape
         yield picture
     if shape is None:
-        raise ValueError("a film needs at least one picture")
+        raise ValueError("a video needs at least one picture")
 
 
 def _ffmpeg() -> str:

@@ -4,7 +4,7 @@
     metrics.jsonl   losses and the like               episodes.jsonl  one line for each episode
     probe.jsonl     model error on test scenes        speed.jsonl     whatever depends on the clock
     events/         the same for TensorBoard, without the probe
-    videos/         films
+    videos/         videos
     checkpoints/, snapshots/    not ours: what resuming needs, and what replay held at times
 
 Each line begins with the counters: frame, step, update. A line is with the operating system when
@@ -26,6 +26,30 @@ from typing import Any
 
 import numpy as np
 
+from curious_replay.run.record.encode import EncodeError, why_no_mp4, write_video
+from curious_replay.run.record.files import (
+    UNFINISHED,
+    append_line,
+    cut,
+    read_json,
+    read_lines,
+    sync_folder,
+    whole_lines,
+    write_json,
+)
+from curious_replay.run.record.meta import describe, new_id
+from curious_replay.run.record.record_files import (
+    COUNTERS,
+    REPEATABLE,
+    TAGS,
+    RecordError,
+    check_reaches,
+    locked,
+    read_meta,
+    refuse_strange_files,
+    sizes_at,
+)
+from curious_replay.run.record.sinks import Sink, TensorBoard, WeightsAndBiases
 from curious_replay.run_folder import (
     CHECKPOINTS,
     CONFIG,
@@ -37,31 +61,6 @@ from curious_replay.run_folder import (
     SPEED,
     VIDEOS,
 )
-
-from .encode import EncodeError, why_no_mp4, write_film
-from .files import (
-    UNFINISHED,
-    append_line,
-    cut,
-    read_json,
-    read_lines,
-    sync_folder,
-    whole_lines,
-    write_json,
-)
-from .meta import describe, new_id
-from .record_files import (
-    COUNTERS,
-    REPEATABLE,
-    TAGS,
-    RecordError,
-    check_reaches,
-    locked,
-    read_meta,
-    refuse_strange_files,
-    sizes_at,
-)
-from .sinks import Sink, TensorBoard, WeightsAndBiases
 
 Array = np.ndarray
 Counters = Mapping[str, int]
@@ -174,25 +173,25 @@ class Record:
     def video(
         self, name: str, counters: Counters, pictures: Array | Iterable[Array], fps: float
     ) -> None:
-        """Write a film of pictures uint8 [time, height, width, 3] as videos/`name`-<frame>.mp4.
+        """Write a video of pictures uint8 [time, height, width, 3] as videos/`name`-<frame>.mp4.
 
-        Pictures may also come one at a time. Where there is no ffmpeg, the film is a GIF. A film
+        Pictures may also come one at a time. Where there is no ffmpeg, the video is a GIF. A video
         that cannot be written is no reason to end a run: it is noted.
         """
         if not re.fullmatch(r"[\w-]+", name):
-            raise ValueError(f"a film is named with letters, digits, '_' and '-', got {name!r}")
+            raise ValueError(f"a video is named with letters, digits, '_' and '-', got {name!r}")
         self._line += 1
         frame = int(counters["frame"])
         try:
-            path = write_film(pictures, self.folder / VIDEOS / f"{name}-{frame:09d}", fps)
+            path = write_video(pictures, self.folder / VIDEOS / f"{name}-{frame:09d}", fps)
         except (EncodeError, OSError) as error:
-            self.note(f"the film {name} of frame {frame} was not written: {error}")
+            self.note(f"the video {name} of frame {frame} was not written: {error}")
             return
         if path.suffix == ".gif" and not self._gif_noted:
             self._gif_noted = True
-            self.note(f"films are written as GIF, since there is no H.264: {why_no_mp4()}")
+            self.note(f"videos are written as GIF, since there is no H.264: {why_no_mp4()}")
         for sink in self._sinks:
-            sink.film(frame, self._line - 1, name, path)
+            sink.video(frame, self._line - 1, name, path)
 
     def remember(self, **values: Any) -> None:
         """Add to meta.json what was not known at the start, as the camera that is in use."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from curious_replay.errors import UsageError
+from curious_replay.run.record.files import read_json
 from curious_replay.run_folder import (
     CHECKPOINTS,
     CONFIG,
@@ -21,8 +22,6 @@ from curious_replay.run_folder import (
     VIDEOS,
 )
 from curious_replay.untrusted import check, open_file, raised_as
-
-from .files import read_json
 
 COUNTERS = ("frame", "step", "update")
 LOCK = ".lock"

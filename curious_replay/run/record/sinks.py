@@ -17,13 +17,13 @@ Scalars = Mapping[str, float]
 
 
 class Sink(Protocol):
-    """Something that shows numbers and films. `line` counts what was sent since the run began."""
+    """Something that shows numbers and videos. `line` counts what was sent since the run began."""
 
     def scalars(self, frame: int, line: int, values: Scalars) -> None:
         """Show numbers measured at a frame."""
 
-    def film(self, frame: int, line: int, name: str, path: Path) -> None:
-        """Show a film that lies in a file."""
+    def video(self, frame: int, line: int, name: str, path: Path) -> None:
+        """Show a video that lies in a file."""
 
     def flush(self) -> None:
         """Hand over everything shown so far, such that a kill cannot take it back."""
@@ -42,7 +42,7 @@ class TensorBoard:
     Those names are numbered: the usual ones go by the second, which is too coarse for a run that is
     killed and resumed at once. The x-axis counts frames. Everything happens in a thread, including
     the import of TensorBoard (0.2 to 0.5 s) when there is something to write; if it fails, the next
-    call says so. Films are left to their files: TensorBoard would need them as GIFs, of which one
+    call says so. Videos are left to their files: TensorBoard would need them as GIFs, of which one
     takes longer to make than several updates of a small agent.
     """
 
@@ -60,8 +60,8 @@ class TensorBoard:
             self._thread.start()
         self._queue.put((time.time(), frame, values))
 
-    def film(self, frame: int, line: int, name: str, path: Path) -> None:
-        """Leave the film where it is."""
+    def video(self, frame: int, line: int, name: str, path: Path) -> None:
+        """Leave the video where it is."""
 
     def flush(self) -> None:
         """Wait until all events are in the file."""
@@ -163,10 +163,10 @@ class WeightsAndBiases:
         """Send the numbers of one line."""
         self._log(line, {"frame": frame, **values})
 
-    def film(self, frame: int, line: int, name: str, path: Path) -> None:
-        """Send a film."""
-        film = self._wandb.Video(str(path), format=path.suffix[1:])
-        self._log(line, {"frame": frame, f"videos/{name}": film})
+    def video(self, frame: int, line: int, name: str, path: Path) -> None:
+        """Send a video."""
+        video = self._wandb.Video(str(path), format=path.suffix[1:])
+        self._log(line, {"frame": frame, f"videos/{name}": video})
 
     def flush(self) -> None:
         """Do nothing: W&B sends from a process of its own."""

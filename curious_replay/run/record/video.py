@@ -18,7 +18,7 @@ SEEN: Color = (86, 196, 140)
 UNSEEN: Color = (255, 159, 67)
 
 
-def open_loop_film(truth: Array, model: Array, context: int) -> Array:
+def open_loop_video(truth: Array, model: Array, context: int) -> Array:
     """Show what happened beside what the model predicted, and how the two differ.
 
     `truth` and `model` are uint8 [B, T, h, w, 3]. The model saw the first `context` steps, and
@@ -27,37 +27,37 @@ def open_loop_film(truth: Array, model: Array, context: int) -> Array:
     """
     _check_alike({"truth": truth, "model": model}, context)
     error = np.maximum(truth, model) - np.minimum(truth, model)
-    return _film_of({"truth": truth, "model": model, "error": error}, {"model"}, context)
+    return _video_of({"truth": truth, "model": model, "error": error}, {"model"}, context)
 
 
-def dreams_film(truth: Array, models: Mapping[str, Array], context: int) -> Array:
+def dreams_video(truth: Array, models: Mapping[str, Array], context: int) -> Array:
     """Show what happened above what each of several models predicted, a row for each.
 
-    `truth` and `models` are uint8 [B, T, h, w, 3]. As `open_loop_film`, but for the error, which
+    `truth` and `models` are uint8 [B, T, h, w, 3]. As `open_loop_video`, but for the error, which
     would double the rows.
     """
     rows = {"truth": truth, **models}
     _check_alike(rows, context)
-    return _film_of(rows, set(models), context)
+    return _video_of(rows, set(models), context)
 
 
-def _film_of(rows: Mapping[str, Array], models: Collection[str], context: int) -> Array:
-    """A film uint8 [T, H, W, 3] of named rows, uint8 [B, T, h, w, 3] each; `models` dream."""
+def _video_of(rows: Mapping[str, Array], models: Collection[str], context: int) -> Array:
+    """A video uint8 [T, H, W, 3] of named rows, uint8 [B, T, h, w, 3] each; `models` dream."""
     batch, length, height, width, _ = next(iter(rows.values())).shape
     zoom = max(1, -(-TILE // min(height, width)))
     canvas = _Canvas(list(rows), models, batch, height * zoom, width * zoom)
-    film = np.empty((length, canvas.height, canvas.width, 3), np.uint8)
+    video = np.empty((length, canvas.height, canvas.width, 3), np.uint8)
     for step in range(length):
-        film[step] = canvas.draw(step, length, context)
+        video[step] = canvas.draw(step, length, context)
         for row, pictures in enumerate(rows.values()):
             for column in range(batch):
                 x, y = canvas.corner(column, row)
                 tile = _enlarge(pictures[column, step], zoom)
-                film[step, y : y + tile.shape[0], x : x + tile.shape[1]] = tile
-    return film
+                video[step, y : y + tile.shape[0], x : x + tile.shape[1]] = tile
+    return video
 
 
-def episode_film(
+def episode_video(
     pictures: Array, frames: Sequence[int], phases: Sequence[str], returns: Sequence[float]
 ) -> Iterator[Array]:
     """Show an episode, with frame, phase and return so far below each picture.
@@ -90,7 +90,7 @@ def _captioned(
 
 
 class _Canvas:
-    """The paper that the tiles of an open-loop film lie on: labels, borders, and a time line."""
+    """The paper that the tiles of an open-loop video lie on: labels, borders, and a time line."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class _Canvas:
         draw.text((x, y), detail, FAINT, _font(14), anchor="lm")
 
     def _draw_time(self, draw: ImageDraw.ImageDraw, step: int, length: int, context: int) -> None:
-        """A bar along the bottom: context, prediction, and how far the film is."""
+        """A bar along the bottom: context, prediction, and how far the video is."""
         first, last = self.left, self.width - MARGIN - 1
         y = self.height - self.bottom // 2 - 2
         border = first + (last - first) * context // length
@@ -170,7 +170,7 @@ def _enlarge(picture: Array, zoom: int) -> Array:
 
 
 def _even(pixels: int) -> int:
-    """Round up: films need even sides."""
+    """Round up: videos need even sides."""
     return pixels + pixels % 2
 
 

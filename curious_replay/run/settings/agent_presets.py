@@ -6,9 +6,9 @@ A table of what differs from the defaults, which are those of DreamerV3 on Craft
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
-from curious_replay.agents.plan2explore_config import EnsembleConfig
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.configs.plan2explore import EnsembleConfig
 from curious_replay.run.settings.dreamer_v3_presets import SIMULATED, Overrides, dreamer_v3, is_grid
 from curious_replay.run.settings.replay_config import REPLAYS, AdversarialPart, Signal
 
@@ -80,7 +80,7 @@ def _dreamer_v2_replay(
 ) -> dict[str, Any]:
     """The released reading of the rule: windows ahead, in one episode, and a loss without KL."""
     # Where episodes may be shorter than a window.
-    short = is_grid(kind) or kind in ("own", "switch")
+    short = is_grid(kind) or kind in ("user", "switch")
     changes: dict[str, Any] = {"window": "first", "cross_episodes": short}
     known = REPLAYS[choice.replay].__dataclass_fields__
     changes |= {"dialect": "dv2"} if "dialect" in known else {}

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from curious_replay.agents.dreamer_pro_config import DreamerProConfig
-from curious_replay.agents.dreamer_v2_config import DreamerV2Config
-from curious_replay.agents.dreamer_v3_config import DreamerV3Config
-from curious_replay.agents.iris_config import IrisConfig
-from curious_replay.agents.plan2explore_config import Plan2ExploreConfig, Plan2ExploreV3Config
+from curious_replay.agents.configs.dreamer_pro import DreamerProConfig
+from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.configs.iris import IrisConfig
+from curious_replay.agents.configs.plan2explore import Plan2ExploreConfig, Plan2ExploreV3Config
 from curious_replay.errors import UsageError
 from curious_replay.run.settings import agent_presets as presets
 from curious_replay.run.settings.config_io import option, within

@@ -91,7 +91,7 @@ class EvalConfig:
     max_steps: Annotated[Whole, Within(1)] = 1000
     """Steps after which an episode is cut, in every world."""
     video: bool = True
-    """Film the first episode."""
+    """Record the first episode."""
 
     def __post_init__(self) -> None:
         within("eval", self)
@@ -106,11 +106,11 @@ class RecordConfig:
     wandb: bool = False
     """Also send metrics to Weights & Biases; needs pip install 'curious-replay[wandb]'."""
     video_every: Annotated[Whole, Within(0)] = 0
-    """Steps between two films of what the model predicts; 0: none."""
+    """Steps between two videos of what the model predicts; 0: none."""
     video_context: Annotated[int, Within(1)] = 5
     """Steps the model sees before it predicts."""
     video_rows: Annotated[int, Within(1, 64)] = 3
-    """Windows in a film, one below the other."""
+    """Windows in a video, one below the other."""
     probe_every: Annotated[Whole, Within(0)] = 0
     """Steps between two tests of the world model on the fixed scenes of the object-interaction
     assay; 0: none."""

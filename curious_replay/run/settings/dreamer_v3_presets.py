@@ -104,7 +104,7 @@ def _small(kind: str) -> Overrides:
 
 
 def _mini(agent: Mapping[str, Any], train: Mapping[str, Any], every: int) -> Overrides:
-    """Settings at mini scale that are evaluated, filmed and saved every so many steps."""
+    """Settings at mini scale that are evaluated, recorded and saved every so many steps."""
     return {
         "agent": agent,
         "train": {**train, "save_every": every},

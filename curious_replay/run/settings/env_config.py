@@ -84,7 +84,7 @@ class AssayConfig(ChangingConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnConfig(EnvConfig):
+class UserEnvConfig(EnvConfig):
     """An environment of the user's own."""
 
     image_sizes: ClassVar[tuple[int, ...]] = (16, *EnvConfig.image_sizes)
@@ -171,7 +171,7 @@ FAMILIES: dict[str, type[EnvConfig]] = {
     "minigrid/lava": LavaConfig,
     "minigrid/new-object": NewObjectConfig,
     "minigrid": MiniGridConfig,
-    "own": OwnConfig,
+    "user": UserEnvConfig,
     "switch": SwitchConfig,
 }
 
@@ -180,13 +180,13 @@ def family(name: str) -> str:
     """Family of an environment by its name: one of the keys of `FAMILIES`."""
     if name == "switch":
         return "switch"
-    if is_own(name):
-        return "own"
+    if is_user_env(name):
+        return "user"
     entry = registry.find(name)
     return next(key for key in FAMILIES if key == entry.name or key in entry.tags)
 
 
-def is_own(name: str) -> bool:
+def is_user_env(name: str) -> bool:
     """Whether a name means an environment of the user's: "module:Class" or a Gymnasium id."""
     import gymnasium  # noqa: PLC0415  # the registry of ids, needed for names that are not ours
 

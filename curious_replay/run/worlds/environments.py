@@ -14,16 +14,16 @@ from curious_replay.envs import registry
 from curious_replay.envs.saved import can_save
 from curious_replay.envs.schedule import PhaseClock
 from curious_replay.envs.switch import Switch
-from curious_replay.envs.vector import RestartingVectorEnv
-from curious_replay.run.record.plain import pack
+from curious_replay.envs.vectors.vector import RestartingVectorEnv
+from curious_replay.run.record.serialize import pack
 from curious_replay.run.settings.env_base import EnvConfig
-from curious_replay.run.settings.env_config import SwitchConfig, family, is_own
-from curious_replay.run.worlds.own_env import Adapted, make_own, told
-from curious_replay.run.worlds.own_env_checks import check_reset, check_step
-from curious_replay.run.worlds.own_env_errors import calling
-from curious_replay.run.worlds.shown import WHEN, WHEN_BYTES
+from curious_replay.run.settings.env_config import SwitchConfig, family, is_user_env
 from curious_replay.run.worlds.spaces import Actions, UnfitEnvironmentError, read_spaces
 from curious_replay.run.worlds.switched import worlds_of
+from curious_replay.run.worlds.transition import WHEN, WHEN_BYTES
+from curious_replay.run.worlds.user_env import Adapted, make_user_env, merge_infos
+from curious_replay.run.worlds.user_env_checks import check_reset, check_step
+from curious_replay.run.worlds.user_env_errors import calling
 
 Array = np.ndarray
 Calls = Callable[[str], AbstractContextManager[Any]]
@@ -46,7 +46,7 @@ class EnvFacts:
     schedule: tuple[tuple[int, str], ...] | None
     """Frames and the phases that begin there; None: it has phases, but does not tell when."""
     fps: float
-    """Steps a second in a film."""
+    """Steps a second in a video."""
     camera: str | None
 
     @property
@@ -62,9 +62,9 @@ def make_env(name: str, config: EnvConfig, parallel: int = 1) -> gymnasium.Env:
     """One environment as an agent sees it; `parallel` of them count frames together."""
     if isinstance(config, SwitchConfig):
         return _switch(config, parallel)
-    if is_own(name):
+    if is_user_env(name):
         return Adapted(
-            make_own(name, config.arguments()), config.image_size, config.frames_per_step
+            make_user_env(name, config.arguments()), config.image_size, config.frames_per_step
         )
     arguments = config.arguments()
     if "parallel" in registry.arguments(name):
@@ -98,13 +98,13 @@ def make_envs(name: str, config: EnvConfig, num_envs: int) -> RestartingVectorEn
     # Processes know no names that were registered in this one.
     make = partial(make_env, registry.ALIASES.get(name, name), config, num_envs)
     # What modules of others do when they are imported nobody knows: they are left to the workers.
-    ours = [] if family(name) in ("own", "switch") else [registry.find(name).module]
+    ours = [] if family(name) in ("user", "switch") else [registry.find(name).module]
     return RestartingVectorEnv(
         [make] * num_envs, processes=config.processes, preload=[__name__, *ours]
     )
 
 
-def look_at(name: str, config: EnvConfig) -> EnvFacts:
+def inspect_env(name: str, config: EnvConfig) -> EnvFacts:
     """Make one, try it, and tell what it is; whatever is wrong is said with its name."""
     with _naming(f"{name} "):
         env = make_env(name, config)
@@ -117,7 +117,7 @@ def look_at(name: str, config: EnvConfig) -> EnvFacts:
 
 def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
     itself = env.env if isinstance(env, Adapted) else env
-    calls: Calls = calling if family(name) in ("own", "switch") else nullcontext
+    calls: Calls = calling if family(name) in ("user", "switch") else nullcontext
     infos = _look_into(env, calls) if isinstance(env, Switch) else _look(env, calls)
     info = {key: value for _, each in reversed(infos) for key, value in each.items()}
     logs = {key: _log(key, infos) for key in info if key.startswith("log_")}
@@ -147,7 +147,7 @@ def _look(env: gymnasium.Env, calls: Calls) -> Told:
     _check_both(opened, stepped)
     if isinstance(env, Adapted):
         with calling("reading its log_*"):
-            opened, stepped = told([opened]), told([stepped])
+            opened, stepped = merge_infos([opened]), merge_infos([stepped])
     return [("after reset()", opened), ("after step()", stepped)]
 
 
@@ -167,7 +167,7 @@ def _schedule(name: str, clock: Any, info: dict[str, Any]) -> tuple[tuple[int, s
     """What an environment follows: its schedule, or the one phase it is held in."""
     if isinstance(clock, PhaseClock):
         return clock.schedule.changes if clock.forced is None else ((0, clock.forced),)
-    return None if is_own(name) and "phase" in info else ()
+    return None if is_user_env(name) and "phase" in info else ()
 
 
 def _check_both(opened: dict[str, Any], stepped: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from curious_replay.errors import UsageError
 from curious_replay.run.settings.config_io import from_json, to_json
 from curious_replay.run.settings.env_base import EnvConfig
-from curious_replay.run.settings.env_config import FAMILIES, OwnConfig, SwitchConfig, family
+from curious_replay.run.settings.env_config import FAMILIES, SwitchConfig, UserEnvConfig, family
 
 SHARED = ("image_size", "scale", "action_repeat")
 """Settings of the switch that its worlds take over, where they have them."""
@@ -48,8 +48,8 @@ def _settings(phase: str, world: str, config: SwitchConfig, given: dict[str, Any
             f"{phase!r}, takes one action a frame"
         )
     shared = {name: getattr(config, name) for name in SHARED if name in names}
-    if kind is OwnConfig:
-        return OwnConfig(**shared, arguments_json=json.dumps(given))
+    if kind is UserEnvConfig:
+        return UserEnvConfig(**shared, arguments_json=json.dumps(given))
     try:
         settings: EnvConfig = from_json(kind, {**to_json(kind(**shared)), **given}, "env")
     except UsageError as error:

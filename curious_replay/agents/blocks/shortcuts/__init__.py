@@ -1,0 +1,1 @@
+"""Faster ways to the same numbers; each says what it gains."""

@@ -1,0 +1,1 @@
+"""Blocks of agents that see pictures as tokens."""

@@ -1,0 +1,1 @@
+"""Settings of each agent: names, defaults, bounds and help, each in one place."""

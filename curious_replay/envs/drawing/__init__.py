@@ -1,0 +1,1 @@
+"""Cameras, textures and videos of simulated worlds."""

@@ -1,0 +1,1 @@
+"""Many environments at once, in processes that may crash or hang."""

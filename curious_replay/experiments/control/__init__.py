@@ -1,0 +1,1 @@
+"""The paper's tables and figures of control tasks, and a toy of ours."""

@@ -1,0 +1,1 @@
+"""Saved buffers: writing, checking and reading them."""
