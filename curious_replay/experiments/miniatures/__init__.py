@@ -11,6 +11,7 @@ MINIATURES = (
     mirror.TURNED,
     mirror.PARTS,
     unchanged.SAME,
+    unchanged.COSTS,
     mirror.BACK,
     rooms.NEW_OBJECT,
     rooms.PARTS,

@@ -38,7 +38,10 @@ QUESTIONS = (
     Question(
         "Q4",
         "What does it cost where nothing changes?",
-        (("mini-mirror-same", 0), ("mini-mirror-same", 1)),
+        (
+            ("mini-mirror-same", 0), ("mini-mirror-same", 1),
+            ("mini-mirror-costs", 0), ("mini-mirror-costs", 1), ("mini-mirror-costs", 2),
+        ),
     ),
     Question(
         "Q5",

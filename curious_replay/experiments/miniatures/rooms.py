@@ -11,7 +11,7 @@ import numpy as np
 
 from curious_replay.analysis import interaction, stored
 from curious_replay.analysis.load import Run
-from curious_replay.experiments.assay import frames_to
+from curious_replay.experiments.assay.shared import frames_to
 from curious_replay.experiments.experiment import (
     Claim,
     Experiment,
