@@ -10,7 +10,7 @@ from typing import Annotated
 
 @dataclass(frozen=True)
 class Within:
-    """Least and most value of a number; without a most there is none."""
+    """Least and most value of a number; if `most` is None, it has no upper bound."""
 
     least: float
     most: float | None = None

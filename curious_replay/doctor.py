@@ -57,7 +57,7 @@ def print_report(console: Console, folder: Path, pictures: int) -> int:
 
 
 def examine(folder: Path, pictures: int) -> Iterator[Finding]:
-    """All findings: packages, cameras, machine."""
+    """Yield all findings: packages, cameras, machine."""
     if pictures < 1:
         raise UsageError(f"a camera must draw at least one picture, got {pictures}")
     if not folder.is_dir():
@@ -68,7 +68,7 @@ def examine(folder: Path, pictures: int) -> Iterator[Finding]:
 
 
 def packages() -> Iterator[Finding]:
-    """Versions of Python and of what this package needs or can use."""
+    """Yield the versions of Python and of what this package needs or can use."""
     yield Finding("versions", "python", platform.python_version())
     own = _version("curious-replay")
     if own is None:
@@ -90,7 +90,7 @@ def packages() -> Iterator[Finding]:
 
 
 def cameras(pictures: int) -> Iterator[Finding]:
-    """Which cameras work, and how many 64 x 64 pictures of the assay each draws a second."""
+    """Yield which cameras work, and how many 64 x 64 pictures of the assay each draws a second."""
     try:
         problems = camera_problems()
     except ImportError as error:
@@ -109,7 +109,7 @@ def cameras(pictures: int) -> Iterator[Finding]:
 
 
 def machine(folder: Path) -> Iterator[Finding]:
-    """Processor, graphics, memory, disk."""
+    """Yield processor, graphics, memory, disk."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield Finding("machine", "processor", f"{_processor()}, {cores} cores to use")
     yield _graphics()
@@ -130,7 +130,7 @@ def machine(folder: Path) -> Iterator[Finding]:
 
 
 def _minigrid() -> Finding:
-    """The one package that is needed for worlds and not installed with the others."""
+    """Return the finding on the one package for worlds that is not installed with the others."""
     version = _version("minigrid")
     if version is None:
         advice = "pip install 'curious-replay[minigrid]' for the worlds minigrid/..."
@@ -139,7 +139,7 @@ def _minigrid() -> Finding:
 
 
 def _graphics() -> Finding:
-    """The graphics card the driver knows, and whether torch can use it."""
+    """Return the graphics card the driver knows, and whether torch can use it."""
     card = _nvidia_card()
     if card is None:
         advice = "CPU only: use the mini scale; paper scale takes a CUDA graphics card"
@@ -160,7 +160,10 @@ def _nvidia_card() -> str | None:
 
 
 def camera_problems() -> dict[str, str | None]:
-    """Why a camera cannot be used, None if it can; imported late, for MuJoCo may be missing."""
+    """Return why each camera cannot be used, None if it can.
+
+    The module is imported late, for MuJoCo may be missing.
+    """
     module = importlib.import_module("curious_replay.envs.drawing.camera")
     problems: dict[str, str | None] = module.camera_problems()
     return problems
@@ -195,7 +198,7 @@ def _version(package: str) -> str | None:
 
 
 def _satisfies(version: str, requirement: str) -> bool:
-    """Whether a version lies within the bounds (>= and <) of a requirement."""
+    """Return whether a version lies within the bounds (>= and <) of a requirement."""
 
     def numbers(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in re.findall(r"\d+", text.partition("+")[0]))
@@ -206,7 +209,7 @@ def _satisfies(version: str, requirement: str) -> bool:
 
 
 def _processor() -> str:
-    """The model name where the system tells it, else the kind of processor."""
+    """Return the model name where the system tells it, else the kind of processor."""
     listing = Path("/proc/cpuinfo")
     if listing.exists():
         for line in listing.read_text().splitlines():

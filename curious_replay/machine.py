@@ -28,7 +28,7 @@ _VERSIONS = (
 
 
 def free_memory(root: Path = Path("/")) -> int | None:
-    """Bytes that this process may still take; None if the system does not tell."""
+    """Return the bytes that this process may still take; None if the system does not tell."""
     known = [*_left_by_machine(root)]
     for version in _VERSIONS:
         for group in _own_groups(root, version):
@@ -43,7 +43,7 @@ def _left_by_machine(root: Path) -> Iterator[int]:
 
 
 def _own_groups(root: Path, version: _Groups) -> Iterator[Path]:
-    """The group of this process and all that it is part of, which limit it too."""
+    """Yield the group of this process and all that it is part of, which limit it too."""
     own = "/"
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
@@ -58,7 +58,7 @@ def _own_groups(root: Path, version: _Groups) -> Iterator[Path]:
 
 
 def _left_by_group(group: Path, version: _Groups) -> Iterator[int]:
-    """Nothing if it has no limit, or none that can be read."""
+    """Yield the bytes that a group leaves; nothing if it has no limit that can be read."""
     try:
         limit = int((group / version.limit).read_text())  # "max": none
         facts = dict(line.split() for line in _lines(group / "memory.stat"))

@@ -56,7 +56,10 @@ def raised_as(kind: type[ValueError]) -> Iterator[None]:
 
 
 def of_the_disk(error: BaseException) -> bool:
-    """Whether a file could not be read at all, as from a server that is away: it may be whole."""
+    """Return whether a file could not be read at all.
+
+    That is so if a server is away; the file may be whole.
+    """
     cause: BaseException | None = error
     while isinstance(cause, ValueError):
         cause = cause.__cause__
@@ -83,13 +86,13 @@ def open_file(path: Path) -> BufferedReader:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a file; see `open_file`."""
+    """Read all of a file; see `open_file`."""
     with open_file(path) as file:
         return file.read()
 
 
 def folder_itself(path: Path) -> Path:
-    """The folder, which must not be a symbolic link: that could lead anywhere."""
+    """Return the folder, which must not be a symbolic link: that could lead anywhere."""
     try:
         linked = path.is_symlink()
     except OSError as error:  # its name may be longer than names can be
@@ -100,12 +103,12 @@ def folder_itself(path: Path) -> Path:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds."""
+    """Read what a JSON file holds."""
     return parse_json(read_bytes(path), str(path))
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """What a JSON file holds, which must be an object."""
+    """Read what a JSON file holds, which must be an object."""
     content = read_json(path)
     if not isinstance(content, dict):
         raise UnreadableError(f"{path} must hold a JSON object, it holds {_shown(content)}")
@@ -113,7 +116,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def parse_json(text: bytes, name: str) -> Any:
-    """What JSON text holds; `name` says in errors where it is from."""
+    """Return what JSON text holds; `name` says in errors where it is from."""
     try:
         decoded = text.decode()
         content = json.loads(decoded, parse_int=_whole)
@@ -162,7 +165,7 @@ def check(value: Any, wanted: Any, name: str) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a NumPy archive (.npz) as `numpy.savez` or `savez_compressed` wrote it.
+    """Read the arrays of a NumPy archive (.npz) that `numpy.savez` or `savez_compressed` wrote.
 
     Numbers, booleans and text only: what would have to be unpickled is refused.
     """
@@ -196,7 +199,7 @@ def _check_sizes(members: Sequence[zipfile.ZipInfo], size: int) -> None:
 
 
 def _array(data: bytes) -> npt.NDArray[Any]:
-    """An array from the bytes of a .npy file."""
+    """Return the array in the bytes of a .npy file."""
     if data[:8] != b"\x93NUMPY\x01\x00":
         raise ValueError("an array in it is of another version than 1.0, or none")
     start = 10 + int.from_bytes(data[8:10], "little")
@@ -252,7 +255,10 @@ def _whole(text: str) -> int:
 
 
 def _depth(content: Any) -> int:
-    """How deep lists and objects are nested; without recursion, which has a limit of its own."""
+    """Return how deep lists and objects are nested.
+
+    It does so without recursion, which has a limit of its own.
+    """
     depth, level = 0, [content]
     while level:
         inside = [each for each in level if isinstance(each, list | dict)]

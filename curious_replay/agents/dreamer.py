@@ -69,7 +69,7 @@ class Behaviour(nn.Module, ABC):
 
     @abstractmethod
     def make_optimisers(self, prefix: str = "") -> dict[str, Optimiser]:
-        """One for the actor, one for the critic, by names that begin with `prefix`."""
+        """Return optimisers of actor and critic, one each, by names that begin with `prefix`."""
 
     def imagine(
         self,
@@ -115,7 +115,7 @@ class Behaviour(nn.Module, ABC):
         generator: torch.Generator,
         steps: int,
     ) -> Tensor:
-        """What `reward` says of some steps from N states, [steps, N].
+        """Return the `reward` of some steps from N states, [steps, N].
 
         It takes nothing out of the generator: whether it was asked decides nothing else.
         """
@@ -198,7 +198,7 @@ class Dreamer(Agent):
         return WorldModelOutputs(belief, signals, metrics)
 
     def start(self, num_envs: int) -> PolicyState:
-        """State of the model and the action that led to it, [num_envs, ...] each."""
+        """Return the model's first state and the action that led to it, [num_envs, ...] each."""
         with torch.no_grad():
             deter, stoch = self.model.rssm.start(num_envs)
         action = torch.zeros(num_envs, self.spaces.actions, device=self.device)
@@ -254,7 +254,7 @@ class Dreamer(Agent):
         return to_numpy((picture.clamp(0, 1) * 255).round().transpose(0, 1)).astype(np.uint8)
 
     def load(self, batch: Arrays) -> Replayed:
-        """Arrays [B, T, ...] of replay as tensors [T, B, ...] on the device."""
+        """Return arrays [B, T, ...] of replay as tensors [T, B, ...] on the device."""
         flipped = {name: np.ascontiguousarray(x.swapaxes(0, 1)) for name, x in batch.items()}
         action = self._load(flipped["action"])
         return Replayed(
@@ -266,7 +266,7 @@ class Dreamer(Agent):
         )
 
     def observed(self, fields: Arrays) -> tuple[Tensor | None, Tensor | None]:
-        """Image and vector as the networks want them, [..., H, W, 3] and [..., V]."""
+        """Return image and vector as the networks want them, [..., H, W, 3] and [..., V]."""
         image = vector = None
         if self.spaces.image is not None:
             image = self._load(fields["image"]).div_(255).sub_(0.5)
@@ -275,9 +275,9 @@ class Dreamer(Agent):
         return image, vector
 
     def scale_vector(self, vector: Tensor) -> Tensor:
-        """Observed numbers [..., V] as the networks want them."""
+        """Return observed numbers [..., V] as the networks want them."""
         return symlog(vector)
 
     def precision(self) -> AbstractContextManager[None]:
-        """Arithmetic of the networks: single precision, or half where `low_precision` is set."""
+        """Return a context for the networks: single precision, half if `low_precision` is set."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.low_precision)

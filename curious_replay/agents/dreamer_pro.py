@@ -69,7 +69,7 @@ class DreamerPro(DreamerV2):
         return make_feedback(signals, {**learned.metrics, **outputs.metrics})
 
     def two_views(self, replayed: Replayed) -> Replayed:
-        """The batch twice, [T, 2 B, ...], each of its windows moved by some pixels."""
+        """Return the batch twice, [T, 2 B, ...], each of its windows moved by some pixels."""
         twice = {
             name: torch.cat([part, part], 1)
             for name, part in replayed._asdict().items()
@@ -110,7 +110,7 @@ class DreamerPro(DreamerV2):
         return learned
 
     def prototype_losses(self, seen: Tensor, felt: Tensor, taught: Tensor) -> tuple[Tensor, Tensor]:
-        """How badly what is seen, and what the state is, predict the teacher's prototypes.
+        """Return how badly what is seen, and what the state is, predict the teacher's prototypes.
 
         All are points [T, 2 B, P]; losses are [T - WARM_UP, 2 B], in nats. What is seen in a view
         is to predict the targets of the other one, the state those of its own.
@@ -123,12 +123,15 @@ class DreamerPro(DreamerV2):
         return swav, cross_entropy(targets, felt, temperature)
 
     def _targets(self, scores: Tensor) -> Tensor:
-        """Shares of the images of a view in all prototypes, [T, B, K]."""
+        """Return the shares of the images of a view in all prototypes, [T, B, K]."""
         shares = assign(scores.flatten(0, 1), self.config.sinkhorn_eps)
         return shares.view_as(scores)
 
     def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor]:
-        """Where imagination begins: if ends are predicted, not at the last step of a window."""
+        """Return the states where imagination begins, and which of these N are no ends, [N].
+
+        If ends are predicted, it does not begin at the last step of a window.
+        """
         cont = replayed.cont.flatten()
         if self.model.discount_head is None:
             return start, cont
@@ -149,7 +152,7 @@ class ProModel(V2Model):
         self.project_felt = output_layer(self.features, config.prototype_size, style)
 
     def seeing(self) -> dict[str, nn.Module]:
-        """The networks that make points of what is seen, by name."""
+        """Return the networks that make points of what is seen, by name."""
         names = ("encoder", "vector_encoder", "project_seen")
         networks = {name: getattr(self, name) for name in names}
         return {name: network for name, network in networks.items() if network is not None}
@@ -169,13 +172,13 @@ class Teacher(nn.Module):
 
     @torch.no_grad()
     def embed(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
-        """What is seen as one vector [..., E], as `WorldModel.embed` makes it."""
+        """Embed what is seen as one vector [..., E], as `WorldModel.embed` does."""
         copies = dict(self.copies.items())
         return embed(image, vector, copies["encoder"], copies.get("vector_encoder"))
 
     @torch.no_grad()
     def project(self, embedding: Tensor) -> Tensor:
-        """Points [..., P] of what was embedded, [..., E]."""
+        """Return the points [..., P] of what was embedded, [..., E]."""
         points: Tensor = self.copies["project_seen"](embedding)
         return points
 
@@ -193,7 +196,7 @@ class ProActorCritic(ActorCritic):
     continuous: type[ContinuousPolicy] = SquashedPolicy
 
     def first_discounts(self, predicted: Tensor, cont: Tensor) -> Tensor:
-        """What the discount head says, but nothing is gained after an end."""
+        """Return the discounts that the head predicts, but 0 at ends: nothing is gained after."""
         return predicted * cont
 
     def credit(self, returns: Tensor, values: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
@@ -202,6 +205,6 @@ class ProActorCritic(ActorCritic):
 
 
 def off_unit_length(points: Tensor) -> Tensor:
-    """Square of how far the lengths of points [..., P] are from 1, [...]."""
+    """Return the square of how far the lengths of points [..., P] are from 1, [...]."""
     lengths: Tensor = torch.linalg.vector_norm(points, dim=-1)
     return (lengths - 1).square()

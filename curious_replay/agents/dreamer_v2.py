@@ -77,7 +77,7 @@ class DreamerV2(Dreamer):
         return replayed
 
     def scale_vector(self, vector: Tensor) -> Tensor:
-        """Observed numbers [..., V] are taken as they are."""
+        """Return observed numbers [..., V] as they are."""
         return vector
 
     def train_world_model(self, replayed: Replayed) -> WorldModelOutputs:
@@ -119,15 +119,15 @@ class DreamerV2(Dreamer):
         return outputs, {"td": self._td_error(replayed, met, values)}
 
     def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor]:
-        """Where imagination begins, and which of these N states are no ends, [N]."""
+        """Return the states where imagination begins, and which of these N are no ends, [N]."""
         return start, replayed.cont.flatten()
 
     def _reward(self, imagined: Imagined) -> Tensor:
-        """What the actor strives for: predicted rewards [H, N] of the states it leaves."""
+        """Return the actor's rewards [H, N]: those predicted of the states it leaves."""
         return self.model.reward(imagined.features[:-1])
 
     def _td_error(self, replayed: Replayed, outputs: ActorCriticOutputs, values: Tensor) -> Tensor:
-        """Temporal-difference error [T, B] on arriving at each step; see `td_errors`.
+        """Return the temporal-difference error [T, B] on arriving at each step; see `td_errors`.
 
         `values` [T, B] are those of the critic after its update. The published error, "predicted",
         has the discount of the step that is left, so it takes no notice of ends.
@@ -176,7 +176,10 @@ class V2Model(WorldModel):
         self.discount_head = mlp(*shape) if config.discount_head else None
 
     def likelihood_losses(self, replayed: Replayed, belief: Belief) -> dict[str, Tensor]:
-        """How badly the states explain what was seen, in nats, [T, B] each."""
+        """Return the losses by name: how badly the states explain what was seen.
+
+        They are in nats, [T, B] each.
+        """
         features = belief.states.feature
         losses = {}
         if replayed.image is not None and self.decoder is not None:
@@ -196,7 +199,7 @@ class V2Model(WorldModel):
         return losses
 
     def kl_loss(self, belief: Belief) -> tuple[Tensor, Tensor]:
-        """How far apart expectation and belief are, [T, B], and what that costs, a scalar.
+        """Return the KL divergence of posterior and prior, [T, B], and what it costs, a scalar.
 
         The larger part of the cost moves the prior, the rest the posterior; neither does while
         the mean over the batch is below the free nats.
@@ -209,11 +212,11 @@ class V2Model(WorldModel):
         return dynamics.detach(), config.kl_scale * cost
 
     def reward(self, features: Features) -> Tensor:
-        """Predicted reward [...] of features [..., F]."""
+        """Return the predicted reward [...] of features [..., F]."""
         return to_float32(self.reward_head(features)[..., 0])
 
     def discounts(self, features: Features) -> Tensor:
-        """What the value of the state after features [..., F] counts for, [...]."""
+        """Return the discounts [...] of the value of the state after features [..., F]."""
         if self.discount_head is None:
             return self.rssm.inputs.weight.new_full(features.shape[:-1], self.config.discount)
         return torch.sigmoid(to_float32(self.discount_head(features)[..., 0]))
@@ -243,7 +246,7 @@ class ActorCritic(Behaviour):
         return {f"{prefix}actor_adam": self.actor_adam, f"{prefix}critic_adam": self.critic_adam}
 
     def value(self, features: Tensor) -> Tensor:
-        """What the critic says of features [..., F], [...]."""
+        """Return the critic's value [...] of features [..., F]."""
         return to_float32(self.critic(features)[..., 0])
 
     def learn(
@@ -301,11 +304,11 @@ class ActorCritic(Behaviour):
         )
 
     def first_discounts(self, predicted: Tensor, cont: Tensor) -> Tensor:
-        """Discounts [N] of the states where imagination begins, of which the truth is known."""
+        """Return the true discounts [N], as known of the states where imagination begins."""
         return self.config.discount * cont
 
     def credit(self, returns: Tensor, values: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
-        """What the first actions brought, and what was expected before them, [H - 1, N] each.
+        """Return what the first actions brought, and what was expected before, [H - 1, N] each.
 
         An action counts from the state it leads to: the return of that state is its own. What was
         expected is by the target critic, `values` [H + 1, N]; `critic` [H, N] is by the other one.
@@ -314,12 +317,12 @@ class ActorCritic(Behaviour):
 
 
 def style_of(size: Size) -> Style:
-    """How layers of networks of this size look."""
+    """Return the style of layers in networks of this size."""
     return DREAMER_V2_NORM if size.norm else DREAMER_V2
 
 
 def make_optimiser(module: nn.Module, lr: float, config: DreamerV2Config) -> Optimiser:
-    """Adam as the settings want it."""
+    """Return Adam for `module`, as the settings want it."""
     return Optimiser(
         module,
         lr,

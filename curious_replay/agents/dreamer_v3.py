@@ -99,12 +99,12 @@ class DreamerV3(Dreamer):
         return outputs, {"td": self._td_error(replayed, start, before or outputs)}
 
     def _reward(self, imagined: Imagined) -> Tensor:
-        """What the actor strives for: predicted rewards [H, N] of the states it arrives at."""
+        """Return the actor's rewards [H, N]: those predicted of the states it arrives at."""
         return self.model.reward(imagined.features[1:])
 
     @torch.no_grad()
     def _td_error(self, replayed: Replayed, start: State, outputs: ActorCriticOutputs) -> Tensor:
-        """Temporal-difference error [T, B] on arriving at each step; see `td_errors`."""
+        """Return the temporal-difference error [T, B] on arriving at each step; see `td_errors`."""
         values = outputs.values[0].view_as(replayed.reward)
         match self.config.td:
             case "imagined":
@@ -144,7 +144,10 @@ class V3Model(WorldModel):
         self.continue_head = mlp(*shape, 1, style)
 
     def likelihood_losses(self, replayed: Replayed, belief: Belief) -> dict[str, Tensor]:
-        """How badly the states explain what was seen, in nats (of unit variance), [T, B] each."""
+        """Return the losses by name: how badly the states explain what was seen.
+
+        They are in nats (of unit variance), [T, B] each.
+        """
         features = belief.states.feature
         losses = {}
         if replayed.image is not None:
@@ -156,7 +159,7 @@ class V3Model(WorldModel):
         return losses
 
     def kl_loss(self, belief: Belief) -> tuple[Tensor, Tensor]:
-        """How far apart expectation and belief are, [T, B], and how much that costs, [T, B].
+        """Return the KL divergence of posterior and prior, [T, B], and what it costs, [T, B].
 
         One part of the cost moves the prior, a smaller one the posterior; neither does below the
         free nats.
@@ -169,12 +172,12 @@ class V3Model(WorldModel):
         return dynamics.detach(), cost
 
     def reward(self, features: Features) -> Tensor:
-        """Predicted reward [...] on arriving at features [..., F]."""
+        """Return the predicted reward [...] on arriving at features [..., F]."""
         mean: Tensor = self.reward_head(features).mean
         return mean
 
     def cont(self, features: Features) -> Tensor:
-        """1 where the episode is predicted to go on, else 0: [..., F] -> [...]."""
+        """Return 1 where the episode is predicted to go on, else 0: [..., F] -> [...]."""
         logit: Tensor = self.continue_head(features)[..., 0]
         return (logit > 0).to(to_float32(logit))
 
@@ -206,7 +209,7 @@ class ActorCritic(Behaviour):
     def first_steps(
         self, model: V3Model, start: State, reward: Reward, generator: torch.Generator
     ) -> ActorCriticOutputs:
-        """What one step from N states would bring, and what they are worth; nothing is learned."""
+        """Return the rewards of one step from N states, and their values; nothing is learned."""
         rewards = self.foresee(model, start, reward, generator, steps=1)
         return ActorCriticOutputs(rewards, self.critic(start.feature).mean.unsqueeze(0), {})
 

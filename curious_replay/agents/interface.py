@@ -84,7 +84,7 @@ class Agent(nn.Module, ABC):
 
     @abstractmethod
     def start(self, num_envs: int) -> PolicyState:
-        """Memory of a policy that has seen nothing."""
+        """Return the memory of a policy that has seen nothing."""
 
     @abstractmethod
     def act(
@@ -102,14 +102,14 @@ class Agent(nn.Module, ABC):
 
     @abstractmethod
     def open_loop(self, batch: Arrays, context: int) -> np.ndarray:
-        """Images, uint8 [B, T, H, W, 3], as the model sees them.
+        """Return images, uint8 [B, T, H, W, 3], as the model sees them.
 
         The first `context` steps are seen through the model, the others predicted from the actions.
         Nothing is changed by it, nor is anything drawn at random.
         """
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that decides what this agent does next, by name."""
+        """Return everything that decides what this agent does next, by name."""
         tensors = {f"network.{name}": value for name, value in self.state_dict().items()}
         for name, optimiser in self.optimisers.items():
             tensors |= {f"{name}.{key}": value for key, value in optimiser.tensors().items()}
@@ -124,7 +124,7 @@ class Agent(nn.Module, ABC):
         self.generator.set_state(tensors["generator"])
 
     def _load(self, array: np.ndarray) -> Tensor:
-        """Any array as float32 on the device; a copy, so that it always begins where tensors do."""
+        """Copy any array to the device as float32, so that it always begins where tensors do."""
         return torch.from_numpy(array).to(self.device, torch.float32, copy=True)
 
 

@@ -158,7 +158,7 @@ class Iris(Agent):
     def _td_error(
         self, tokens: Tensor, reward: Tensor, is_first: Tensor, terminal: Tensor
     ) -> Tensor:
-        """Temporal-difference error [T, B] on arriving at each step; see `td_errors`.
+        """Return the temporal-difference error [T, B] on arriving at each step; see `td_errors`.
 
         Of rewards as the critic knows them: -1, 0 or 1.
         """
@@ -232,7 +232,7 @@ class Iris(Agent):
         return {f"{part}/{name}": value.detach() for name, value in shown.items()}
 
     def start(self, num_envs: int) -> PolicyState:
-        """What actor and critic remember, [num_envs, ...]."""
+        """Return the first memory of actor and critic, [num_envs, ...]."""
         return self.actor_critic.start(num_envs)._asdict()
 
     @torch.no_grad()
@@ -263,12 +263,12 @@ class Iris(Agent):
         return to_numpy(pictures.round()).astype(np.uint8)
 
     def _tokens(self, image: np.ndarray) -> Tensor:
-        """uint8 [B, T, H, W, 3] as tokens int64 [B, T, K]."""
+        """Return the tokens int64 [B, T, K] of images uint8 [B, T, H, W, 3]."""
         tokens = self.tokenizer.read(self._pictures(image).flatten(0, 1))
         return tokens.view(*image.shape[:2], -1)
 
     def _draw(self, tokens: Tensor) -> Tensor:
-        """Tokens [B, T, K] as pictures, time first [T, B, H, W, 3], from -1 to 1."""
+        """Return tokens [B, T, K] as pictures, time first [T, B, H, W, 3], from -1 to 1."""
         pictures = self.tokenizer.draw(tokens.transpose(0, 1).flatten(0, 1))
         return pictures.view(tokens.shape[1], len(tokens), *pictures.shape[1:])
 
@@ -286,7 +286,7 @@ class Memory(NamedTuple):
     cell: Tensor  # [N, units]
 
     def wiped(self, rows: Tensor) -> "Memory":
-        """Nothing, where `rows`, bool [N], is true."""
+        """Return the memory with nothing in it where `rows`, bool [N], is true."""
         return Memory(*(part.masked_fill(rows.unsqueeze(1), 0.0) for part in self))
 
 
@@ -315,7 +315,7 @@ class ActorCritic(nn.Module):
         self.critic = nn.Linear(size.units, 1)
 
     def start(self, rows: int) -> Memory:
-        """Memory of who has seen nothing."""
+        """Return the memory of an actor and critic that have seen nothing."""
         nothing = self.critic.weight.new_zeros(rows, self.units).detach()
         return Memory(nothing, nothing.clone())
 

@@ -28,13 +28,13 @@ class Costs(NamedTuple):
     end: Tensor
 
     def loss(self, is_first: Tensor) -> Tensor:
-        """Mean over all tokens, plus the mean over all rewards and ends, that were predicted."""
+        """Return the mean over predicted tokens, plus the mean over predicted rewards and ends."""
         leads = (~is_first).sum()
         tokens = is_first.numel() * (PLACES - 1) + leads
         return self.tokens.sum() / tokens + (self.reward + self.end).sum() / leads.clamp(min=1)
 
 
-class Outcome(NamedTuple):
+class DreamStep(NamedTuple):
     """What N dreamed actions lead to."""
 
     tokens: Tensor  # int64 [N, K], of the next picture
@@ -98,7 +98,7 @@ class TokenModel(nn.Module):
     def read(
         self, tokens: Tensor, actions: Tensor, is_first: Tensor, dropout: float = 0.0
     ) -> Tensor:
-        """What the transformer says at every token of windows, [B, T, K + 1, W].
+        """Return the transformer's outputs at every token of windows, [B, T, K + 1, W].
 
         An episode that begins within a window is read as if the window had begun with it.
         """
@@ -129,7 +129,7 @@ class Dream:
         self._unread = tokens  # the last part of them, which the model did not read yet
 
     @torch.no_grad()
-    def step(self, actions: Tensor, noise: Tensor | None) -> Outcome:
+    def step(self, actions: Tensor, noise: Tensor | None) -> DreamStep:
         """Do `actions`, int64 [N]; what follows is drawn by uniform `noise` [N, K + 2].
 
         Without noise it is the likeliest.
@@ -149,10 +149,10 @@ class Dream:
             tokens.append(_choose(model.token_head(said), chance))
         self.tokens = torch.stack(tokens, 1)
         self._unread = self.tokens[:, -1:]
-        return Outcome(self.tokens, (reward - 1).float(), ends.float())
+        return DreamStep(self.tokens, (reward - 1).float(), ends.float())
 
     def _read(self, text: Tensor) -> Tensor:
-        """What the model says at the last of the new tokens, [N, n, W] -> [N, W]."""
+        """Return the model's output at the last of the new tokens, [N, n, W] -> [N, W]."""
         read = self.cache.size
         text = text + self.model.positions.weight[read : read + text.shape[1]]
         said: Tensor = self.model.transformer(text, cache=self.cache)
@@ -160,7 +160,7 @@ class Dream:
 
 
 def reward_class(reward: Tensor) -> Tensor:
-    """0 for a negative reward, 1 for none, 2 for a positive one, int64 [...]."""
+    """Return 0 for a negative reward, 1 for none, 2 for a positive one, int64 [...]."""
     return torch.sign(reward).long() + 1
 
 
@@ -171,7 +171,7 @@ def _choose(logits: Tensor, chance: Tensor | None) -> Tensor:
 
 
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    """In nats, [..., C] and int64 [...] -> [...]."""
+    """Return the cross-entropy in nats, [..., C] and int64 [...] -> [...]."""
     flat = F.cross_entropy(logits.flatten(0, -2), target.flatten(), reduction="none")
     return flat.view(target.shape)
 

@@ -140,7 +140,7 @@ class Plan2Explore(Agent):
         return metrics
 
     def novelty(self, imagined: Imagined) -> Tensor:
-        """What the explorer strives for: disagreement [H + 1, N] at imagined states."""
+        """Return the disagreement [H + 1, N] at imagined states, which the explorer strives for."""
         actions = imagined.actions
         if self.config.alignment == "released":
             actions = torch.cat([torch.zeros_like(actions[:1]), actions[:-1]])

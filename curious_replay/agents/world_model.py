@@ -91,7 +91,7 @@ class WorldModel(nn.Module):
         return self.rssm.deter + self.latent.size
 
     def embed(self, image: Tensor | None, vector: Tensor | None) -> Tensor:
-        """What is seen, as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
+        """Embed what is seen as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
         return embed(image, vector, self.encoder, self.vector_encoder)
 
     def believe(self, replayed: Replayed, noise: Tensor | None) -> Belief:
@@ -106,7 +106,7 @@ class WorldModel(nn.Module):
         return Belief(states, self.rssm.prior(states.deter), posterior)
 
     def picture(self, features: Tensor) -> Tensor:
-        """Predicted image [..., H, W, 3], -0.5 to 0.5, of features [..., F]."""
+        """Return the predicted image [..., H, W, 3], -0.5 to 0.5, of features [..., F]."""
         if self.decoder is None:
             raise ValueError("this world model was made without a decoder of images")
         pictures: Tensor = self.decoder(features.flatten(0, -2))
@@ -119,7 +119,7 @@ def embed(
     encoder: nn.Module | None,
     vector_encoder: nn.Module | None,
 ) -> Tensor:
-    """What is seen, as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
+    """Embed what is seen as one vector: [..., H, W, 3] and / or [..., V] -> [..., E]."""
     parts = []
     if image is not None and encoder is not None:
         flat = encoder(image.flatten(0, -4))

@@ -67,7 +67,7 @@ class Chart:
     caption: str
 
     def svg(self) -> str:
-        """The figure as SVG with no background, the same for the same data."""
+        """Return the figure as SVG with no background, the same for the same data."""
         out = io.StringIO()
         with mpl.rc_context(STYLE):
             self._settle()
@@ -95,7 +95,10 @@ class Chart:
             self.figure.set_layout_engine(None)
 
     def _take_text_as_it_is(self) -> None:
-        """Names of runs, methods and phases are no formulas, whatever dollar signs are in them."""
+        """Keep text from being read as formulas.
+
+        Names of runs, methods and phases are none, whatever dollar signs are in them.
+        """
         for axes in self.figure.axes:  # labels of ticks are written when they are asked for
             axes.get_xticklabels()
             axes.get_yticklabels()
@@ -106,20 +109,20 @@ class Chart:
 
 
 def color(method: str) -> str:
-    """The colour of a method of replay; others have one that follows from their name."""
+    """Return the colour of a method of replay; others have one that follows from their name."""
     known = COLORS.get(method.lower().replace(" ", ""))
     return known or OTHERS[sum(method.encode()) % len(OTHERS)]
 
 
 def make_figure(width: float = 7.0, height: float = 3.8) -> tuple[Figure, Axes]:
-    """One pair of axes, inches wide and high."""
+    """Return a figure with one pair of axes, inches wide and high."""
     figure = Figure(figsize=(width, height), layout="constrained")
     with mpl.rc_context(STYLE):
         return figure, figure.subplots()
 
 
 def mark(axes: Axes, changes: ChangeMarks, named: bool = True) -> None:
-    """A line where a phase begins, with its name."""
+    """Draw a line where a phase begins, with its name."""
     for frame, phase in changes:
         if frame > 0:
             axes.axvline(frame, color=FAINT, lw=1, ls="--")
@@ -134,7 +137,7 @@ def say_nothing(axes: Axes) -> None:
 
 
 def short(value: float, _: int = 0) -> str:
-    """1500000 as 1.5M."""
+    """Return a number in short: 1500000 as 1.5M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
         if abs(value) >= size:
             return f"{value / size:g}{letter}"

@@ -37,24 +37,27 @@ BUDGET = 1_000_000
 
 
 def episodes_of(run: Run) -> tuple[Array, Array]:
-    """Lengths [episodes] and unlocked achievements [episodes, 22] of a run's training episodes."""
+    """Return lengths [episodes] and unlocked achievements [episodes, 22] of a run's training."""
     played = run.played()
     counts = [np.nan_to_num(played[f"achievement/{name}"]) for name in SPECTRUM]
     return np.nan_to_num(played["length"]).astype(np.int64), np.stack(counts, axis=1) > 0
 
 
 def budget_of(runs: Iterable[Run]) -> int:
-    """The benchmark's budget, or what the shortest run that has anything did if that is less."""
+    """Return the benchmark's budget, or what the shortest run did if that is less, in steps.
+
+    Runs that have nothing do not count.
+    """
     return min([BUDGET, *(run.steps_done for run in runs if run.steps_done > 0)])
 
 
 def within_budget(lengths: npt.ArrayLike, budget: int = BUDGET) -> int:
-    """How many episodes fit: all before the first that would end after `budget` steps."""
+    """Return how many episodes fit: all before the first that would end after `budget` steps."""
     return int(np.count_nonzero(np.cumsum(np.asarray(lengths, np.int64)) <= budget))
 
 
 def success_rates(lengths: npt.ArrayLike, unlocked: npt.ArrayLike, budget: int = BUDGET) -> Array:
-    """Per cent of the episodes within the budget that unlocked each achievement, [22].
+    """Return the per cent of the episodes within the budget that unlocked each achievement, [22].
 
     NaN if there is no episode.
     """
@@ -63,7 +66,7 @@ def success_rates(lengths: npt.ArrayLike, unlocked: npt.ArrayLike, budget: int =
 
 
 def score(rates: npt.ArrayLike) -> float:
-    """The benchmark's score of one run: exp(mean ln(1 + rate)) - 1, rates in per cent.
+    """Return the benchmark's score of one run: exp(mean ln(1 + rate)) - 1, rates in per cent.
 
     Rates of 100, 50, 0 and 1 % give 9.0746597. Scores of runs are averaged, with the standard
     deviation (paper: Table 1, n = 10, `Summary.population_sd`).
@@ -72,16 +75,16 @@ def score(rates: npt.ArrayLike) -> float:
 
 
 def score_of(run: Run, budget: int = BUDGET) -> float:
-    """The score of a run's training episodes; NaN if it has none within the budget."""
+    """Return the score of a run's training episodes; NaN if it has none within the budget."""
     return score(success_rates(*episodes_of(run), budget))
 
 
 def success_over_time(
     lengths: npt.ArrayLike, unlocked: npt.ArrayLike, grid: npt.ArrayLike, window: int = 20_000
 ) -> Array:
-    """Success in a moving average: per cent of the episodes that ended in the last `window` steps.
+    """Return success in a moving average, in per cent, [grid, achievements].
 
-    [grid, achievements]; NaN where no episode ended.
+    It is that of the episodes that ended in the last `window` steps; NaN where none ended.
     """
     ends, points = np.cumsum(np.asarray(lengths, np.int64)), np.asarray(grid)
     low = np.searchsorted(ends, points - window, side="right")
@@ -103,7 +106,7 @@ def steps_to_success(
     every: int = 500,
     budget: int = BUDGET,
 ) -> Array:
-    """Steps until the average agent succeeds in 1 % of episodes, [22] (paper: Table 9).
+    """Return the steps until the average agent succeeds in 1 % of episodes, [22] (paper: Table 9).
 
     `success_over_time` of each run (lengths, unlocked), at multiples of `every` steps; the mean
     over the runs that had an episode in the window; the first point that reaches `percent`. NaN
@@ -124,12 +127,12 @@ def steps_to_success(
 
 
 def held(inventory: npt.ArrayLike, resource: str) -> Array:
-    """At which steps a resource is held, bool [N], from `log_inventory` [N, 16]."""
+    """Return at which steps a resource is held, bool [N], from `log_inventory` [N, 16]."""
     return np.asarray(inventory)[:, ITEMS.index(resource)] > 0
 
 
 def relative_sampling(chance: npt.ArrayLike, holding: npt.ArrayLike) -> float:
-    """Chance to be drawn where a resource is held, relative to uniform (paper: Table 7).
+    """Return the chance to be drawn where a resource is held, relative to uniform (paper: Table 7).
 
     The median over these steps of `chance`, p · N / Σp (`replay_probe.relative`). Steps that cannot
     be drawn (0) do not take part. The paper takes the next checkpoint at a multiple of 100 K steps
@@ -143,7 +146,7 @@ def relative_sampling(chance: npt.ArrayLike, holding: npt.ArrayLike) -> float:
 def relative_training(
     visits: npt.ArrayLike, expected: npt.ArrayLike, holding: npt.ArrayLike
 ) -> float:
-    """How often steps with a resource were trained on, relative to uniform (paper: Table 8).
+    """Return how often steps with a resource were trained on, relative to uniform (paper: Table 8).
 
     The mean over these steps of visits divided by those that uniform replay would have given a
     step of that position (`replay_probe.uniform_visits`). The paper takes the next checkpoint at a
@@ -155,5 +158,5 @@ def relative_training(
 
 
 def checkpoint_after(step: float, every: int) -> float:
-    """The next multiple of `every` after a step, `step` itself if it is one; NaN stays NaN."""
+    """Return the next multiple of `every` after `step`, or `step` if it is one; NaN stays NaN."""
     return float(np.ceil(step / every) * every)

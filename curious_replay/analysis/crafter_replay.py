@@ -32,7 +32,7 @@ class Relative:
 def sampling_by_resource(
     runs: Sequence[Run], budget: int, resources: Iterable[str] = FOUND_BY
 ) -> dict[str, Relative]:
-    """Chance to be drawn where a resource is held, relative to uniform (paper: Table 7).
+    """Return the chance to be drawn where a resource is held, relative to uniform (paper: Table 7).
 
     Of each run, the snapshot after the average agent's success has reached 1 %
     (`crafter.steps_to_success`): at the next multiple of 100 K steps as in the paper, or, where
@@ -56,7 +56,7 @@ def sampling_by_resource(
 def training_by_resource(
     runs: Sequence[Run], resources: Iterable[str] = FOUND_BY
 ) -> dict[str, Relative]:
-    """Visits of steps where a resource is held, relative to uniform replay (paper: Table 8).
+    """Return visits of steps where a resource is held, relative to uniform replay (paper: Table 8).
 
     Of each run, the first snapshot in which the resource is held somewhere; the paper's come every
     10 K steps. NaN: never.
@@ -89,7 +89,7 @@ def _held(seen: Snapshot, resource: str) -> np.ndarray:
 
 
 def _uniform(seen: Snapshot, run: Run) -> np.ndarray:
-    """Visits that uniform replay would have given each step of a snapshot."""
+    """Return the visits that uniform replay would have given each step of a snapshot."""
     capacity = int(run.setting("replay.capacity") or 0) // seen.num_envs or None
     return replay_probe.uniform_visits(
         seen.time,

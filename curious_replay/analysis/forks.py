@@ -23,7 +23,7 @@ class Part:
 
 
 def origin(run: Run) -> str:
-    """What a run is a fork of, in words; nothing if it is none."""
+    """Return what a run is a fork of, in words; nothing if it is none."""
     parent = run.parent
     if parent is None:
         return ""
@@ -34,7 +34,7 @@ def origin(run: Run) -> str:
 
 
 def shared(first: Run, second: Run) -> int:
-    """The frame up to which two runs are one; 0 if they never were."""
+    """Return the frame up to which two runs are one; 0 if they never were."""
     until = 0
     for (one, end), (other, its_end) in zip(_history(first), _history(second), strict=False):
         if one != other or math.isinf(min(end, its_end)):
@@ -46,7 +46,10 @@ def shared(first: Run, second: Run) -> int:
 
 
 def parts(runs: Sequence[Run]) -> list[Part]:
-    """What is each run's own: after its fork, and after the last fork of it among these runs."""
+    """Return what is each run's own.
+
+    That is what comes after its fork, and after the last fork of it among these runs.
+    """
     return [
         Part(run, max([run.forked_at, *(shared(run, other) for other in runs if other is not run)]))
         for run in runs
@@ -54,7 +57,10 @@ def parts(runs: Sequence[Run]) -> list[Part]:
 
 
 def trunks(runs: Sequence[Run]) -> list[Part]:
-    """What comes before that, each once: a run that has it, and the frame at which it ends."""
+    """Return what comes before the `parts`, each once.
+
+    Of each, a run that has it, and the frame at which it ends.
+    """
     kept: list[Part] = []
     for part in sorted(parts(runs), key=lambda part: -part.begin):
         if part.begin > max((shared(part.run, other.run) for other in kept), default=0):
@@ -63,7 +69,7 @@ def trunks(runs: Sequence[Run]) -> list[Part]:
 
 
 def only_trunks(runs: Sequence[Run]) -> list[Run]:
-    """Runs that ended where forks of them begin: they have nothing of their own."""
+    """Return runs that ended where forks of them begin: they have nothing of their own."""
     return [
         run
         for run in runs
@@ -73,7 +79,7 @@ def only_trunks(runs: Sequence[Run]) -> list[Run]:
 
 
 def not_independent(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs of one method that share a trunk, together; none where each has its own."""
+    """Return runs of one method that share a trunk, together; none where each has its own."""
     groups: list[list[Run]] = []
     for run in runs:
         mine = next((each for each in groups if any(shared(run, other) for other in each)), None)
@@ -85,7 +91,7 @@ def not_independent(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _history(run: Run) -> list[tuple[str, float]]:
-    """Which run its lines are of, and up to which frame, the oldest first."""
+    """Return which runs a run's lines are of, and up to which frame, the oldest first."""
     own: list[tuple[str, float]] = [(_name(run.meta, run.folder), math.inf)]
     parent = run.parent
     while parent is not None:
@@ -95,5 +101,5 @@ def _history(run: Run) -> list[tuple[str, float]]:
 
 
 def _name(known: Mapping[str, Any], folder: Path | str) -> str:
-    """What names a run wherever its folder is; of an older one, its folder."""
+    """Return what names a run wherever its folder is; of an older one, its folder."""
     return str(known.get("id") or Path(folder).resolve())

@@ -34,7 +34,7 @@ def frames_to_nth(
     start: int = 0,
     otherwise: float = np.nan,
 ) -> float:
-    """Frames from `start` until the `n`-th interaction (paper: Figure 2c, Tables 2 and 4).
+    """Return the frames from `start` to the `n`-th interaction (paper: Figure 2c, Tables 2 and 4).
 
     The first row after `start` at which the sum of counts after `start` reaches n, minus `start`,
     which is the frame at which the object appears (0 where it is there from the beginning).
@@ -48,7 +48,7 @@ def frames_to_nth(
 def cumulative(
     frames: npt.ArrayLike, counts: npt.ArrayLike, *, start: int = 0, stop: int | None = None
 ) -> tuple[Array, Array]:
-    """Interactions so far, by frames since `start` (paper: Figure 11).
+    """Return the interactions so far, by frames since `start` (paper: Figure 11).
 
     From frames and counts [N] those after `start`, up to and including `stop`: frames since then,
     and sums, [M] each. NaN counts as nothing.
@@ -61,14 +61,14 @@ def cumulative(
 
 
 def seconds(frames: npt.ArrayLike) -> Array:
-    """Frames as simulated seconds, to compare with animals (paper: Figure 7)."""
+    """Return frames as simulated seconds, to compare with animals (paper: Figure 7)."""
     return np.asarray(frames, np.float64) * FRAME_SECONDS
 
 
 def trajectory(
     frames: npt.ArrayLike, positions: npt.ArrayLike, *, start: int, length: int
 ) -> Array:
-    """Places on the floor, [steps, 2], in the `length` frames after `start`.
+    """Return places on the floor, [steps, 2], in the `length` frames after `start`.
 
     The paper's Figure 12 shows agent and ball for 100 K, 200 K and 300 K frames after it appears.
     `positions` are [steps, 2 or more]; the first two are x and y.
@@ -78,7 +78,7 @@ def trajectory(
 
 
 def pixels_in_buffer(pixels: npt.ArrayLike, capacity: int) -> Array:
-    """Pixels of the object in all stored pictures, after each step (paper: Figure 10).
+    """Return the pixels of the object in all stored pictures, after each step (paper: Figure 10).
 
     `pixels` [steps] of the pictures in the order they were stored; the buffer holds the last
     `capacity` of them.
@@ -96,7 +96,7 @@ def pixels_by_interval(
     capacity: int | None = None,
     cleared: int | None = None,
 ) -> Array:
-    """The same from sums over intervals of training that end at `steps` [rows].
+    """Return `pixels_in_buffer` from sums over intervals of training that end at `steps` [rows].
 
     The buffer holds the last `capacity` steps, and none up to the step at which it was `cleared`;
     what an interval brought is taken to be evenly spread over it.
@@ -114,9 +114,10 @@ def pixels_by_interval(
 def counts_of(
     run: Run, kind: Kind = "contacts", stored: Stored | None = None
 ) -> tuple[Array, Array]:
-    """Frames and counts [N] of a run: by step if `stored` still has all of them, else by interval.
+    """Return frames and counts [N] of a run.
 
-    Where several environments run, their steps are put in order of frames.
+    They are by step if `stored` still has all of them, else by interval. Where several environments
+    run, their steps are put in order of frames.
     """
     name = f"log_{kind}"
     if stored is not None and stored.has(name) and len(stored) and (stored.buffer.time == 0).any():
@@ -129,7 +130,10 @@ def counts_of(
 
 
 def object_name(stored: Stored) -> str | None:
-    """The object whose position and pixels were stored: "magenta", "object", ...; None if none."""
+    """Return the object whose position and pixels were stored; None if there is none.
+
+    It is "magenta", "object", ...
+    """
     for name in stored.buffer.fields:
         if name.startswith("log_") and name.endswith("_pixels"):
             return name.removeprefix("log_").removesuffix("_pixels")
@@ -137,6 +141,6 @@ def object_name(stored: Stored) -> str | None:
 
 
 def position_of(stored: Stored, body: str) -> Array | None:
-    """Where a body was at each step, [N, 2 or 3]; None if that was not stored."""
+    """Return where a body was at each step, [N, 2 or 3]; None if that was not stored."""
     name = f"log_{body}_position"
     return stored.field(name) if stored.has(name) else None

@@ -49,7 +49,7 @@ class Columns(Mapping[str, Array]):
 
     @classmethod
     def of(cls, lines: Sequence[Mapping[str, Any]]) -> "Columns":
-        """Columns from lines, each a dictionary."""
+        """Return columns from lines, each a dictionary."""
         return _LineColumns(lines)
 
     def __getitem__(self, name: str) -> Array:
@@ -68,11 +68,11 @@ class Columns(Mapping[str, Array]):
         return len(self._names())
 
     def where(self, mask: Array) -> "Columns":
-        """The rows for which `mask` [rows] is true."""
+        """Return the rows for which `mask` [rows] is true."""
         return _Selected(self, mask)
 
     def last(self, name: str) -> Any:
-        """What the last row has under a name; NaN if that is nothing, or if there is no row."""
+        """Return what the last row has under a name; NaN if that is nothing, or without rows."""
         return self[name][-1] if self.rows else math.nan
 
     def _find(self, name: str) -> Array | None:
@@ -131,7 +131,7 @@ class _FileColumns(Columns):
         _FileColumns._last = self, lines
 
     def last(self, name: str) -> Any:
-        """What the last row has under a name, without looking at the others."""
+        """Return what the last row has under a name, without looking at the others."""
         try:
             found = parse_json(self._end, "").get(name, math.nan)
         except ValueError:
@@ -205,7 +205,10 @@ def read_columns(path: Path) -> Columns:
 
 
 def _is_plain(text: bytes, lines: list[bytes]) -> bool:
-    """Whether lines are flat, begin alike and end as they should: then columns can be cut out."""
+    """Return whether lines are flat, begin alike and end as they should.
+
+    Then columns can be cut out.
+    """
     return (
         text.count(b"{") == text.count(b"}") == len(lines)
         and b"\\" not in text
@@ -216,7 +219,7 @@ def _is_plain(text: bytes, lines: list[bytes]) -> bool:
 
 
 def _values(name: str, lines: list[bytes]) -> tuple[Sequence[int], list[bytes]]:
-    """Rows that have a value under a name, and these values as they are written."""
+    """Return rows that have a value under a name, and these values as they are written."""
     key = b"%s: " % json.dumps(name).encode()
     width, near = len(key), 0
     values: list[bytes] = []

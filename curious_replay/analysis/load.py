@@ -77,7 +77,7 @@ class Run:
         return [self.meta, *(self.meta.get("resumes") or ())]
 
     def setting(self, path: str) -> Any:
-        """A setting by its dotted path ("replay.alpha"); None if there is none.
+        """Return a setting by its dotted path ("replay.alpha"); None if there is none.
 
         One word is a choice: "env", "agent", "replay", "scale", or the seed.
         """
@@ -87,7 +87,7 @@ class Run:
         return value
 
     def has(self, path: str) -> bool:
-        """Whether there is such a setting; its value may be None."""
+        """Return whether there is such a setting; its value may be None."""
         value: Any = self.config
         for part in _parts(path):
             if not isinstance(value, Mapping) or part not in value:
@@ -116,7 +116,7 @@ class Run:
         return read_columns(self.folder / PROBE)
 
     def played(self, mode: str = "train") -> Columns:
-        """Episodes of one mode; those without a mode are of training."""
+        """Return the episodes of one mode; those without a mode are of training."""
         if "mode" not in self.episodes:
             return (
                 self.episodes
@@ -257,9 +257,9 @@ def _check_parent(parent: Any, name: str) -> None:
 
 
 def load_runs(places: Iterable[Path]) -> Runs:
-    """All runs in or below some folders, in order; what cannot be read is warned of and named.
+    """Return all runs in or below some folders, in order.
 
-    A run that lies in several of them is one run.
+    What cannot be read is warned of and named. A run that lies in several of them is one run.
     """
     runs: list[Run] = []
     broken: dict[Path, str] = {}
@@ -282,7 +282,7 @@ def load_runs(places: Iterable[Path]) -> Runs:
 
 
 def find_runs(place: Path) -> list[Path]:
-    """Run folders in or below a folder, by name; runs do not lie inside runs.
+    """Return run folders in or below a folder, by name; runs do not lie inside runs.
 
     What begins with a dot is none: it is left of a fork that was killed while it was made.
     """
@@ -298,7 +298,7 @@ def find_runs(place: Path) -> list[Path]:
 def group(
     runs: Iterable[Run], by: Sequence[str] = ("env", "agent", "replay")
 ) -> dict[tuple[str, ...], list[Run]]:
-    """Runs that share settings (see `Run.setting`), in order of their seeds."""
+    """Return runs that share settings (see `Run.setting`), in order of their seeds."""
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run in sorted(runs, key=lambda run: (run.seed, str(run.folder))):
         groups.setdefault(tuple(str(run.setting(path)) for path in by), []).append(run)
@@ -306,7 +306,7 @@ def group(
 
 
 def _parts(path: str) -> list[str]:
-    """The names on the way to a setting."""
+    """Return the names on the way to a setting."""
     return (path if "." in path or path == "seed" else f"choice.{path}").split(".")
 
 
@@ -317,7 +317,7 @@ def _changes(frames: Array, phases: Array) -> tuple[tuple[int, str], ...]:
 
 
 def _last(name: str, *tables: Columns) -> list[int]:
-    """What the last rows of tables say of a counter, where they say it."""
+    """Return what the last rows of tables say of a counter, where they say it."""
     last = [table.last(name) for table in tables]
     # Bools are numbers to Python, and NumPy has numbers of its own.
     return [int(n) for n in last if isinstance(n, int | float | np.number) and 0 <= n < MOST]

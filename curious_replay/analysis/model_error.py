@@ -52,10 +52,10 @@ class Forgetting:
 def error_over_time(
     frames: npt.ArrayLike, scenes: npt.ArrayLike, errors: npt.ArrayLike
 ) -> tuple[Array, Array]:
-    """Model error at each time it was probed (paper: Figure 2e).
+    """Return the model error at each time it was probed (paper: Figure 2e).
 
-    The mean over the steps predicted of each scene, then over scenes, so that each scene has the
-    same weight. Errors that are NaN are left out. Returns frames [P] and errors [P].
+    It is the mean over the steps predicted of each scene, then over scenes, so that each scene has
+    the same weight. Errors that are NaN are left out. Returns frames [P] and errors [P].
     """
     frame, scene = np.asarray(frames), np.asarray(scenes)
     error = np.asarray(errors, np.float64)
@@ -71,7 +71,10 @@ def error_over_time(
 
 
 def mean_since(frames: npt.ArrayLike, errors: npt.ArrayLike, start: int) -> float:
-    """Mean error of all probes after the frame `start`: low if the change is soon modelled."""
+    """Return the mean error of all probes after the frame `start`.
+
+    It is low if the change is soon modelled.
+    """
     return _mean(np.asarray(errors, np.float64)[np.asarray(frames) > start])
 
 
@@ -82,7 +85,7 @@ def forgetting(
     window: int,
     stop: int | None = None,
 ) -> Forgetting:
-    """Error before and after the object is removed (paper: Figure 9).
+    """Return the error before and after the object is removed (paper: Figure 9).
 
     `before` is the mean over (removal - window, removal], `after` over the last `window` frames
     up to `stop` (the last probe if None), but never before the removal. A model that remembers has
@@ -102,9 +105,9 @@ def forgetting(
 
 
 def share_of_control(measured: Forgetting, control: Forgetting) -> float:
-    """How much of the control's rise in error is there: 0 remembers, 1 forgets as a cleared buffer.
+    """Return how much of the control's rise in error is there.
 
-    NaN if the control's error did not rise.
+    0 remembers, 1 forgets as a cleared buffer; NaN if the control's error did not rise.
     """
     return measured.rise / control.rise if control.rise > 0 else float("nan")
 
@@ -112,7 +115,10 @@ def share_of_control(measured: Forgetting, control: Forgetting) -> float:
 def errors_of(
     run: Run, what: str = "mse_object", ahead: tuple[int, int] | None = None
 ) -> tuple[Array, Array]:
-    """Frames and errors [N] of a run's probes, perhaps of some steps ahead (from, to) only."""
+    """Return frames and errors [N] of a run's probes.
+
+    They are perhaps of some steps ahead (from, to) only.
+    """
     probes = run.probes
     if ahead is not None and probes.rows:
         probes = probes.where((probes["ahead"] >= ahead[0]) & (probes["ahead"] <= ahead[1]))

@@ -75,7 +75,7 @@ class Pairs:
         return _signs(_rounded(self.rows))
 
     def test(self, side: Side = "both", against: float | None = None) -> float:
-        """p of Wilcoxon's signed-rank test that the typical difference is `against`.
+        """Return p of Wilcoxon's signed-rank test that the typical difference is `against`.
 
         `against` is a difference or a ratio; none at all by default. NaN without pairs.
         """
@@ -84,14 +84,15 @@ class Pairs:
         return _signed_rank(self.rows - [0.0, shift], side)
 
     def similar(self, low: float, high: float) -> float:
-        """p that the typical difference or ratio is not between `low` and `high`."""
+        """Return p that the typical difference or ratio is not between `low` and `high`."""
         return max(self.test("greater", low), self.test("less", high))
 
     def effect(self, level: float = 0.95) -> Interval:
-        """Hodges and Lehmann's estimate of the typical difference or ratio, and its interval.
+        """Return Hodges and Lehmann's estimate of the typical difference or ratio.
 
-        The median of the means of all pairs of differences, each with itself too. The interval is
-        exact, or wider where there are ties; with too few pairs for the level it has no ends.
+        It comes with its interval, and is the median of the means of all pairs of differences, each
+        with itself too. The interval is exact, or wider where there are ties; with too few pairs
+        for the level it has no ends.
         """
         n = len(self)
         if not n:
@@ -116,17 +117,18 @@ class Pairs:
 
 
 def least_p(pairs: int, side: Side = "both") -> float:
-    """The smallest p that so many pairs can have, when all of them go one way."""
+    """Return the smallest p that so many pairs can have, when all of them go one way."""
     return min((2.0 if side == "both" else 1.0) * 0.5**pairs, 1.0)
 
 
 def _signed_rank(rows: Array, side: Side) -> float:
-    """Exact p of Wilcoxon's signed-rank test, from differences [n, 2] in order of their columns.
+    """Return the exact p of Wilcoxon's signed-rank test.
 
-    Ties share their mean rank. Pairs without a difference are ranked too, and their ranks then left
-    out (Pratt 1959): so evidence never grows as the differences shrink, which it can where such
-    pairs are dropped before. SciPy has no exact distribution where there are ties, but by going
-    through all 2^n signs; adding one rank after the other takes n^3 steps.
+    It is from differences [n, 2] in order of their columns. Ties share their mean rank. Pairs
+    without a difference are ranked too, and their ranks then left out (Pratt 1959): so evidence
+    never grows as the differences shrink, which it can where such pairs are dropped before. SciPy
+    has no exact distribution where there are ties, but by going through all 2^n signs; adding one
+    rank after the other takes n^3 steps.
     """
     if not len(rows):
         return math.nan
@@ -142,7 +144,7 @@ def _signed_rank(rows: Array, side: Side) -> float:
 
 
 def _distribution(ranks: Array) -> Array:
-    """Chances of the sums 0, 1, ... of those of these ranks that a fair coin picks."""
+    """Return the chances of the sums 0, 1, ... of those of these ranks that a fair coin picks."""
     chances = np.zeros(int(ranks.sum()) + 1)
     chances[0] = 1.0
     for rank in ranks:
@@ -156,7 +158,7 @@ def _signs(rows: Array) -> Array:
 
 
 def _rounded(rows: Array) -> Array:
-    """Differences without what rounding leaves of them."""
+    """Return differences without what rounding leaves of them."""
     size = np.abs(rows[:, 1]).max(initial=0.0)
     if not size:
         return rows

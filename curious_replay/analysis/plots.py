@@ -39,7 +39,7 @@ def curves(
     changes: ChangeMarks = (),
     caption: str = "",
 ) -> Chart:
-    """Mean and standard error of each method along the frames of training."""
+    """Draw the mean and standard error of each method along the frames of training."""
     figure, axes = make_figure()
     with mpl.rc_context(STYLE):
         for method, band in bands.items():
@@ -68,7 +68,7 @@ def bars(
     comparisons: Sequence[Comparison] = (),
     caption: str = "",
 ) -> Chart:
-    """Mean of each method with its standard error, every run as a point, p-values above.
+    """Draw the mean of each method with its standard error, every run as a point, p-values above.
 
     Runs whose value is not finite are counted under their bar: they did not get there.
     """
@@ -101,7 +101,7 @@ def bars(
 
 
 def spectrum(rates: Mapping[str, npt.ArrayLike]) -> Chart:
-    """Crafter's ability spectrum (paper: Figure 4): success [runs, 22] of each method.
+    """Draw Crafter's ability spectrum (paper: Figure 4): success [runs, 22] of each method.
 
     Bars are means over runs on a logarithmic axis from 0.01 to 100 %, whiskers standard errors.
     """
@@ -137,7 +137,10 @@ def trajectories(
     *,
     caption: str = "",
 ) -> Chart:
-    """Where agent (grey) and ball (magenta) were (paper: Figure 12): [steps, 2] for each panel."""
+    """Draw where agent (grey) and ball (magenta) were (paper: Figure 12).
+
+    Both are [steps, 2] for each panel.
+    """
     count = max(len(panels), 1)
     figure = Figure(figsize=(3.1 * count, 3.3), layout="constrained")
     with mpl.rc_context(STYLE):
@@ -165,13 +168,13 @@ def replay_view(
     changes: ChangeMarks = (),
     caption: str = "",
 ) -> Chart:
-    """Priorities and visits across the buffer (paper: Figure 16), one line for each method."""
+    """Draw priorities and visits across the buffer (paper: Figure 16), one line for each method."""
     figure = Figure(figsize=(7, 4.6), layout="constrained")
     with mpl.rc_context(STYLE):
         upper, lower = figure.subplots(2, 1, sharex=True)
         for method, found in profiles.items():
             style = {"color": color(method), "linestyle": LINES.get(method, "-"), "lw": 1.5}
-            upper.plot(found.position, np.maximum(found.priority, 1e-6), label=method, **style)
+            upper.plot(found.position, np.maximum(found.chance, 1e-6), label=method, **style)
             lower.plot(found.position, found.visits, label=method, **style)
         upper.axhline(1, color=FAINT, lw=1)
         upper.set_yscale("log")
@@ -195,7 +198,7 @@ def profiles(
     ylabel: str = "share of runs above",
     caption: str = "",
 ) -> Chart:
-    """Performance profiles: share of runs above each score, with intervals.
+    """Draw performance profiles: share of runs above each score, with intervals.
 
     `shares` gives of each method the share at each of the thresholds [N], from 0 to 1, and the
     lower and upper end of its interval, [N] each.
@@ -215,13 +218,13 @@ def profiles(
 
 
 def _dots(axes: Axes, places: Array, dot_color: str) -> None:
-    """Places as dots: the fewer, the larger; as one picture, since there may be a million."""
+    """Draw places as dots: the fewer, the larger; as one picture, since there may be a million."""
     size = float(np.clip(120 / np.sqrt(max(len(places), 1)), 1, 6))
     axes.plot(*places[:, :2].T, ".", color=dot_color, ms=size, alpha=0.6, rasterized=True)
 
 
 def _brackets(axes: Axes, names: list[str], comparisons: Sequence[Comparison], top: float) -> float:
-    """p-values over pairs of bars; returns how high they reach."""
+    """Draw p-values over pairs of bars; return how high they reach."""
     step, level = 0.11 * top, top * 1.04
     for found in comparisons:
         if not np.isfinite(found.corrected) or not {found.first, found.second} <= set(names):

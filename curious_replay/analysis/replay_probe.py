@@ -25,7 +25,7 @@ class Profile:
 
     position: Array
     """Middle of each bin, or number of each phase."""
-    priority: Array
+    chance: Array
     """Mean chance to be drawn, relative to uniform (1: as often as under uniform replay)."""
     visits: Array
     """Mean visits."""
@@ -34,10 +34,10 @@ class Profile:
 
 
 def relative(priorities: npt.ArrayLike) -> Array:
-    """Chance of each step to be drawn relative to uniform: p · N / Σp; 0 if it cannot be drawn.
+    """Return the chance of each step to be drawn relative to uniform: p · N / Σp.
 
-    From priorities [N] to as many numbers. N counts the steps that can be drawn, so that their
-    mean is 1.
+    It is 0 if a step cannot be drawn. From priorities [N] to as many numbers. N counts the steps
+    that can be drawn, so that their mean is 1.
     """
     p = np.asarray(priorities, np.float64)
     total = p.sum()
@@ -47,7 +47,7 @@ def relative(priorities: npt.ArrayLike) -> Array:
 def profile(
     position: npt.ArrayLike, chance: npt.ArrayLike, visits: npt.ArrayLike, bins: int = 200
 ) -> Profile:
-    """Priorities and visits across the buffer (paper: Figure 16), in `bins` equal parts.
+    """Return priorities and visits across the buffer (paper: Figure 16), in `bins` equal parts.
 
     `position` [N] is what the buffer is laid out along: the frame at which a step was seen, or its
     age; `chance` [N] is relative to uniform. Bins without a step are left out.
@@ -61,28 +61,28 @@ def profile(
 
 
 def by_phase(phase: npt.ArrayLike, chance: npt.ArrayLike, visits: npt.ArrayLike) -> Profile:
-    """Chances and visits of the steps of each phase; `phase` [N] are whole numbers."""
+    """Return chances and visits of the steps of each phase; `phase` [N] are whole numbers."""
     names, which = np.unique(np.asarray(phase), return_inverse=True)
     return _means(which, names, chance, visits)
 
 
 def segments(frames: npt.ArrayLike, changes: npt.ArrayLike) -> Array:
-    """Which part of the schedule a frame belongs to: 0 before the first change, then 1, 2, ...
+    """Return which part of the schedule each of `frames` belongs to, integers in their shape.
 
-    `changes` are the frames at which a new phase begins, without the beginning of the run. Gives an
-    integer for each of `frames`, in their shape.
+    It is 0 before the first change, then 1, 2, ... `changes` are the frames at which a new phase
+    begins, without the beginning of the run.
     """
     return np.searchsorted(np.asarray(changes), np.asarray(frames), side="right")
 
 
 def share_of_draws(priorities: npt.ArrayLike, chosen: npt.ArrayLike) -> float:
-    """Chance that one draw falls on the chosen steps: Σp of these / Σp."""
+    """Return the chance that one draw falls on the chosen steps: Σp of these / Σp."""
     p = np.asarray(priorities, np.float64)
     return float(p[np.asarray(chosen, bool)].sum() / p.sum()) if p.sum() > 0 else float("nan")
 
 
 def share_of_visits(earlier: Snapshot, later: Snapshot, first_id: int) -> float:
-    """Share of what was replayed between two snapshots that has an id from `first_id` on.
+    """Return the share of what was replayed between two snapshots with an id from `first_id` on.
 
     Visits that were added in between; steps that were dropped in between are not counted. With the
     id of the first step after a change this is the share of each batch from after the change.
@@ -97,7 +97,7 @@ def share_of_visits(earlier: Snapshot, later: Snapshot, first_id: int) -> float:
 def uniform_visits(
     time: npt.ArrayLike, now: int, total: float, *, first: int = 1, capacity: int | None = None
 ) -> Array:
-    """Visits that uniform replay would have given each step, [N], `total` in all.
+    """Return the visits that uniform replay would have given each step, [N], `total` in all.
 
     Steps are stored one by one, at times 0, 1, ... up to `now`. After each of them, from the
     `first` on, the same number of steps is replayed, all that are stored being alike: a step of

@@ -51,10 +51,11 @@ class Adaptation:
 
 
 def curve(frames: npt.ArrayLike, returns: npt.ArrayLike, grid: npt.ArrayLike, window: int) -> Array:
-    """Mean return of the episodes that ended in the `window` frames up to each point of the grid.
+    """Return the mean return up to each point of the grid.
 
-    From frames and returns [N] of episodes to means [len(grid)], NaN where no episode ended. A run
-    that ended early has no values after its end: nothing is carried on.
+    It is that of the episodes that ended in the `window` frames up to the point. From frames and
+    returns [N] of episodes to means [len(grid)], NaN where no episode ended. A run that ended early
+    has no values after its end: nothing is carried on.
     """
     frame, value = _clean(frames, returns)
     points = np.asarray(grid)
@@ -69,7 +70,7 @@ def curve(frames: npt.ArrayLike, returns: npt.ArrayLike, grid: npt.ArrayLike, wi
 
 
 def band(grid: npt.ArrayLike, curves: npt.ArrayLike) -> Band:
-    """Mean and standard error of curves [runs, grid] (paper: Figures 3, 5, 21 to 24)."""
+    """Return the mean and standard error of curves [runs, grid] (paper: Figures 3, 5, 21 to 24)."""
     values = np.atleast_2d(np.asarray(curves, np.float64))
     known = np.isfinite(values)
     n = known.sum(0)
@@ -81,7 +82,7 @@ def band(grid: npt.ArrayLike, curves: npt.ArrayLike) -> Band:
 
 
 def value_at(frames: npt.ArrayLike, returns: npt.ArrayLike, at: int, window: int = 10_000) -> float:
-    """Return at a frame: mean of the episodes that ended in the `window` frames up to it.
+    """Return the mean return at a frame: of episodes that ended in the `window` frames up to it.
 
     Paper: 750 K frames (Constrained Control Suite), 50 K, 990 K and 2.05 M (background swap).
     """
@@ -89,9 +90,9 @@ def value_at(frames: npt.ArrayLike, returns: npt.ArrayLike, at: int, window: int
 
 
 def mean_and_median(by_task: Mapping[str, npt.ArrayLike]) -> tuple[float, float]:
-    """Mean and median over tasks of the mean return of each task's runs (paper: Tables 3 and 11).
+    """Return the mean and median over tasks of the mean return of each task's runs.
 
-    Tasks without a finite value are left out.
+    Paper: Tables 3 and 11. Tasks without a finite value are left out.
     """
     means = [np.nanmean(v) for v in map(np.asarray, by_task.values()) if np.isfinite(v).any()]
     return (float(np.mean(means)), float(np.median(means))) if means else (np.nan, np.nan)
@@ -105,7 +106,7 @@ def adaptation(
     *,
     stop: int | None = None,
 ) -> Adaptation:
-    """How the return follows a change, up to the next one at `stop` (paper: Figures 3 and 5).
+    """Return how the return follows a change, up to the next at `stop` (paper: Figures 3 and 5).
 
     Recovered is the first episode end after the change at which the episodes of the last `window`
     frames, all from after the change, have a mean of at least RECOVERED times `before`; they must
@@ -129,9 +130,9 @@ def adaptation(
 def retention(
     frames: npt.ArrayLike, returns: npt.ArrayLike, change: int, undone: int, window: int
 ) -> tuple[float, float]:
-    """What is left of the first phase once the change is undone (paper: Table 10).
+    """Return what is left of the first phase once the change is undone (paper: Table 10).
 
-    Returns the mean return in the window before the change, and in the window after it is undone.
+    That is the mean return in the window before the change, and in the window after it is undone.
     The paper compares 990 K with 2.05 M frames.
     """
     frame, value = _clean(frames, returns)
@@ -151,7 +152,7 @@ def steps_to_solve(
     streak: int = 20,
     within: float = 8.0,
 ) -> float:
-    """Steps from `begin` until a task with a goal is solved; NaN if it never is.
+    """Return the steps from `begin` until a task with a goal is solved; NaN if it never is.
 
     Solved: `streak` episodes in a row, all begun at `begin` or later, end with reward, after
     `within` steps on average. `steps` [episodes] are those at which episodes ended.
@@ -191,13 +192,13 @@ def just_after(
 
 
 def returns_of(run: Run, mode: str = "train") -> tuple[Array, Array]:
-    """Frames at the end of a run's episodes, and their returns, [N] each."""
+    """Return the frames at the end of a run's episodes, and their returns, [N] each."""
     played = run.played(mode)
     return played["frame"], played["return"]
 
 
 def _clean(frames: npt.ArrayLike, returns: npt.ArrayLike) -> tuple[Array, Array]:
-    """In order of frames, without what is not finite."""
+    """Return frames and returns in order of frames, without what is not finite."""
     frame, value = np.asarray(frames), np.asarray(returns, np.float64)
     known = np.isfinite(value)
     order = np.argsort(frame[known], kind="stable")

@@ -81,30 +81,30 @@ class Snapshot:
 
 
 def paths(run: Run) -> list[Path]:
-    """Files of a run's snapshots, oldest first."""
+    """Return the files of a run's snapshots, oldest first."""
     folder = run.folder / SNAPSHOTS
     found = () if folder.is_symlink() else folder.glob("*.npz")
     return sorted((p for p in found if re.fullmatch(r"\d{9,}", p.stem)), key=lambda p: int(p.stem))
 
 
 def snapshots(run: Run) -> list[Snapshot]:
-    """Snapshots of a run, oldest first; those that cannot be read are left out."""
+    """Return the snapshots of a run, oldest first; those that cannot be read are left out."""
     return [found for found in map(read, paths(run)) if found is not None]
 
 
 def newest(run: Run) -> Snapshot | None:
-    """The last snapshot that can be read."""
+    """Return the last snapshot that can be read."""
     return next((found for found in map(read, reversed(paths(run))) if found is not None), None)
 
 
 def first_from(run: Run, step: float) -> Snapshot | None:
-    """The first snapshot at a step or after it; None for no step (NaN) or no such snapshot."""
+    """Return the first snapshot from a step on; None for no step (NaN) or no such snapshot."""
     later = (path for path in paths(run) if int(path.stem) >= step)
     return next((found for found in map(read, later) if found is not None), None)
 
 
 def read(path: Path) -> Snapshot | None:
-    """One snapshot; None if the file is damaged."""
+    """Return one snapshot; None if the file is damaged."""
     try:
         arrays = {**NO_TERMS, **read_arrays(path)}
         _check(arrays, path)

@@ -68,13 +68,13 @@ class Comparison:
 
 
 def finite(values: npt.ArrayLike) -> Array:
-    """Values that are numbers, float64 [n]."""
+    """Return the values that are numbers, float64 [n]."""
     flat = np.asarray(values, np.float64).reshape(-1)
     return flat[np.isfinite(flat)]
 
 
 def summary(values: npt.ArrayLike) -> Summary:
-    """Mean, standard deviation, standard error and number of runs."""
+    """Return mean, standard deviation, standard error and number of runs."""
     kept = finite(values)
     n = len(kept)
     if not n:
@@ -85,7 +85,7 @@ def summary(values: npt.ArrayLike) -> Summary:
 
 
 def t_test(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
-    """Student's t and two-sided p of independent groups of equal variance, as in the paper.
+    """Return Student's t and two-sided p of independent groups of equal variance, as in the paper.
 
     NaN if a group has fewer than two runs, or neither has any spread beyond rounding.
     """
@@ -101,10 +101,10 @@ def t_test(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
 def group_test(
     a: npt.ArrayLike, b: npt.ArrayLike, never: float | None = None
 ) -> tuple[float, float]:
-    """Student's t and p, or NaN and p of Mann and Whitney's test of ranks if a run got nowhere.
+    """Return Student's t and p, or NaN and p of a test of ranks if a run got nowhere.
 
-    `never` is what such a run, whose value is not finite, stands for among the others: inf, later
-    than all, or -inf, less than all; None: it is left out.
+    That test is Mann and Whitney's. `never` is what such a run, whose value is not finite, stands
+    for among the others: inf, later than all, or -inf, less than all; None: it is left out.
     """
     ranks = [np.asarray(each, np.float64).reshape(-1) for each in (a, b)]
     if never is None or all(np.isfinite(each).all() for each in ranks):
@@ -116,7 +116,10 @@ def group_test(
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Array:
-    """p-values [N] adjusted to control the false discovery rate; NaN stays NaN and is no test."""
+    """Return p-values [N] adjusted to control the false discovery rate.
+
+    NaN stays NaN and is no test.
+    """
     given = np.asarray(p, np.float64)
     adjusted = np.full(given.shape, np.nan)
     known = np.isfinite(given)
@@ -130,7 +133,7 @@ def compare(
     pairs: Sequence[tuple[str, str]] | None = None,
     never: float | None = None,
 ) -> list[Comparison]:
-    """A `group_test` of all pairs of groups (or those given), corrected together."""
+    """Return a `group_test` of all pairs of groups (or those given), corrected together."""
     pairs = list(combinations(groups, 2)) if pairs is None else pairs
     found = [group_test(groups[a], groups[b], never) for a, b in pairs]
     corrected = benjamini_hochberg([p for _, p in found])
@@ -141,29 +144,29 @@ def compare(
 
 
 def iqm(values: npt.ArrayLike) -> float:
-    """Interquartile mean: the mean of the middle half, the outer quarters left out."""
+    """Return the interquartile mean: the mean of the middle half, the outer quarters left out."""
     kept = finite(values)
     return float(stats.trim_mean(kept, 0.25)) if len(kept) else math.nan
 
 
 def iqm_of_tasks(samples: list[Array]) -> Array:
-    """A `Statistic`: interquartile mean of the runs of all tasks together."""
+    """Return the interquartile mean of the runs of all tasks together; a `Statistic`."""
     pooled = np.concatenate(samples, axis=-1)
     return np.asarray(stats.trim_mean(pooled, 0.25, axis=-1))
 
 
 def mean_of_tasks(samples: list[Array]) -> Array:
-    """A `Statistic`: mean over tasks of the mean of each."""
+    """Return the mean over tasks of the mean of each; a `Statistic`."""
     return np.asarray(np.mean([sample.mean(-1) for sample in samples], axis=0))
 
 
 def median_of_tasks(samples: list[Array]) -> Array:
-    """A `Statistic`: median over tasks of the mean of each."""
+    """Return the median over tasks of the mean of each; a `Statistic`."""
     return np.asarray(np.median([sample.mean(-1) for sample in samples], axis=0))
 
 
 def by_task(scores: Tasks) -> list[Array]:
-    """Scores as one array a task: columns of [runs, tasks], or the arrays given.
+    """Return scores as one array a task: columns of [runs, tasks], or the arrays given.
 
     A flat list of runs is one task. Runs without a score and tasks without a run are left out.
     """
@@ -178,7 +181,7 @@ def interval(
     level: float = 0.95,
     samples: int = SAMPLES,
 ) -> Interval:
-    """A statistic with its stratified bootstrap interval.
+    """Return a statistic with its stratified bootstrap interval.
 
     Stratified: the runs of each task are drawn anew, with replacement, from that task's runs. The
     interval reaches from the (1 - level) / 2 to the (1 + level) / 2 quantile of what comes out.
@@ -193,11 +196,11 @@ def interval(
 def probability_of_improvement(
     first: Tasks, second: Tasks, *, seed: int, level: float = 0.95, samples: int = SAMPLES
 ) -> Interval:
-    """How likely a run of `first` scores higher than a run of `second` on a task drawn at random.
+    """Return how likely a run of `first` scores higher than a run of `second`.
 
-    For each task the share of pairs (one run of each) in which the first is higher, ties half
-    (Mann and Whitney's U / nm); then the mean over tasks. The tasks of both are the same, in order;
-    those without a run on either side are left out.
+    Both are on a task drawn at random. For each task the share of pairs (one run of each) in which
+    the first is higher, ties half (Mann and Whitney's U / nm); then the mean over tasks. The tasks
+    of both are the same, in order; those without a run on either side are left out.
     """
     sides = _columns(first), _columns(second)
     if len(sides[0]) != len(sides[1]):
@@ -227,9 +230,9 @@ def performance_profile(
     level: float = 0.95,
     samples: int = SAMPLES,
 ) -> tuple[Array, Array, Array]:
-    """Share of runs, over all tasks, that score above each threshold; and its interval.
+    """Return the share of runs, over all tasks, that score above each threshold; and its interval.
 
-    Returns values, lower and upper ends, each [thresholds].
+    They are values, lower and upper ends, each [thresholds].
     """
     tasks, levels = by_task(scores), np.asarray(thresholds, np.float64).reshape(-1)
     if not tasks:
@@ -251,24 +254,24 @@ def _columns(scores: Tasks) -> list[Array]:
 
 
 def _equal(values: Array) -> bool:
-    """Whether values are the same but for rounding."""
+    """Return whether values are the same but for rounding."""
     return bool(np.ptp(values) <= 1e-12 * np.abs(values).max())
 
 
 def _resample(tasks: list[Array], seed: int, samples: int) -> list[Array]:
-    """Each task's runs drawn anew, [samples, runs]."""
+    """Return each task's runs drawn anew, [samples, runs]."""
     rng = np.random.default_rng(seed)
     return [task[rng.integers(len(task), size=(samples, len(task)))] for task in tasks]
 
 
 def _weights(runs: int, samples: int, rng: np.random.Generator) -> Array:
-    """Which part each run has in resamples with replacement, [samples, runs]."""
+    """Return which part each run has in resamples with replacement, [samples, runs]."""
     drawn = rng.integers(runs, size=(samples, runs)) + runs * np.arange(samples)[:, None]
     return np.bincount(drawn.reshape(-1), minlength=samples * runs).reshape(samples, runs) / runs
 
 
 def _wins(x: Array, y: Array) -> Array:
-    """Whether each run of x is above each of y, ties half, [x, y]."""
+    """Return whether each run of x is above each of y, ties half, [x, y]."""
     difference = x[:, None] - y[None, :]
     return np.asarray((difference > 0) + 0.5 * (difference == 0))
 

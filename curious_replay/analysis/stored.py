@@ -58,16 +58,16 @@ class Stored:
         return self.buffer.visits
 
     def has(self, name: str) -> bool:
-        """Whether a field was stored."""
+        """Return whether a field was stored."""
         return name in self.buffer.fields
 
     def field(self, name: str) -> Array:
-        """One field of all steps, [N, ...]."""
+        """Return one field of all steps, [N, ...]."""
         return self.buffer.field(name)
 
 
 def newest(run: Run) -> Stored | None:
-    """The newest checkpoint of a run whose replay can be read; None if there is none."""
+    """Return the newest checkpoint of a run whose replay can be read; None if there is none."""
     for path in run.checkpoints:
         try:
             return read(path, step_is_frame=int(run.setting("env.action_repeat") or 1) == 1)
@@ -97,7 +97,7 @@ def read(checkpoint: Path, *, step_is_frame: bool = False) -> Stored:
 
 
 def _frames(buffer: SavedBuffer, checkpoint: Path, step_is_frame: bool) -> Array:
-    """The frame that was stored with each step, int64 [N]."""
+    """Return the frame that was stored with each step, int64 [N]."""
     if not len(buffer):
         return np.zeros(0, np.int64)
     if "log_frame" not in buffer.fields:

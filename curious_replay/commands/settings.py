@@ -64,7 +64,7 @@ class SettingsCommand:
 
 
 def values_of(config: Config) -> dict[str, Any]:
-    """What the fields of a `SettingsCommand` are for these settings."""
+    """Return the fields of a `SettingsCommand` for these settings."""
     choice = config.choice
     return {
         "env_name": choice.env,
@@ -77,7 +77,7 @@ def values_of(config: Config) -> dict[str, Any]:
 
 
 def given(arguments: Sequence[str], name: str) -> str | None:
-    """The value of an option on the command line; the last one counts."""
+    """Return the value of an option on the command line; the last one counts."""
     value = None
     for index, text in enumerate(arguments):
         if text == f"--{name}" and index + 1 < len(arguments):

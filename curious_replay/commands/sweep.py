@@ -149,7 +149,7 @@ def _jobs(command: SweepCommand, experiment: Experiment) -> list[Job]:
 
 
 def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
-    """The runs of these methods, or all."""
+    """Return the runs of these methods, or all."""
     names = {job.method.name for job in wanted}
     for name in only:
         if name not in names:
@@ -165,7 +165,10 @@ def _task(job: Job, runs: Path) -> Task:
 
 
 def _check_writable(out: Path) -> None:
-    """Before days of computing: the folder for the page can be made, or is there and writable."""
+    """Check that the folder for the page can be made, or is there and writable.
+
+    This comes before days of computing.
+    """
     there = next(place for place in (out, *out.parents) if place.exists())
     try:
         with TemporaryFile(dir=there):

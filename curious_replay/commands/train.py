@@ -104,7 +104,7 @@ def carry_out(config: Config, folder: Path, resume: bool, console: Console) -> i
 
 
 def reason(error: Exception, folder: Path) -> str:
-    """What ended the run, and what would be right."""
+    """Return what ended the run, and what would be right."""
     number = getattr(error, "errno", None)
     if number in (errno.ENOSPC, errno.EDQUOT):
         free = shutil.disk_usage(folder).free if folder.exists() else 0
@@ -115,7 +115,7 @@ def reason(error: Exception, folder: Path) -> str:
 
 
 def _way_on(folder: Path) -> str:
-    """How to go on from the last checkpoint, if there is one."""
+    """Return how to go on from the last checkpoint; "" if there is none."""
     from curious_replay.run.record.checkpoint import Checkpoints  # noqa: PLC0415
 
     saved = Checkpoints(folder / CHECKPOINTS).all()
@@ -126,7 +126,7 @@ def _way_on(folder: Path) -> str:
 
 
 def _run_to_resume(base: Config, values: Mapping[str, str | None]) -> Config | None:
-    """The settings of the run that is to go on; None if there is none yet."""
+    """Return the settings of the run that is to go on; None if there is no such run yet."""
     seed = values["seed"] or "0"
     if not seed.isdecimal():
         raise UsageError(f"--seed must be a whole number from 0 on, got {seed!r}")

@@ -114,7 +114,7 @@ def _add(buffer: ReplayBuffer, steps: stream.Steps, time: int) -> None:
 
 
 def ball_error(truth: Array, dream: Array, seen: int) -> float:
-    """Mean squared error of what was predicted on the ball's pixels, values from 0 to 1.
+    """Return the mean squared error of what was predicted on the ball's pixels, values from 0 to 1.
 
     `truth` and `dream` are uint8 [B, T, H, W, 3], and predictions begin after `seen` steps. Each
     picture counts alike, however large its ball is; each must show one.

@@ -17,7 +17,7 @@ PICTURES = 6
 
 
 def story(trials: Sequence[Trial], plan: Plan) -> Chart:
-    """The error over updates, and below it one prediction as it gets better."""
+    """Draw the error over updates, and below it one prediction as it gets better."""
     columns = np.unique(np.linspace(0, plan.updates // plan.test_every, PICTURES).round()).astype(
         int
     )
@@ -48,7 +48,7 @@ def story(trials: Sequence[Trial], plan: Plan) -> Chart:
 
 
 def shares(trials: Sequence[Trial], plan: Plan) -> Chart:
-    """How much of what is replayed is new."""
+    """Draw how much of what is replayed is new."""
     figure, axes = make_figure(height=2.6)
     updates = plan.test_every * np.arange(1, plan.updates // plan.test_every + 1)
     with mpl.rc_context(STYLE):

@@ -2,7 +2,7 @@
 
 The state is a small map of features, [8, 8, channels], so that what is learned of a ball in one
 place is known in all others. It learns in hundreds of updates what Dreamers need thousands for;
-it draws nothing at random and has no rewards, which this world has neither.
+it draws nothing at random and has no rewards, as this world has neither chance nor rewards.
 
     move:   map = gate(convolutions of map, action and place)       without looking
     look:   map = gate(convolution of map and encoded picture)
@@ -52,7 +52,7 @@ class WorldModel(nn.Module):
         self.place = nn.Buffer(torch.stack(torch.meshgrid(line, line, indexing="ij"), -1))
 
     def forward(self, image: Tensor, previous_action: Tensor, seen: int) -> Tensor:
-        """Pictures [T, B, H, W, 3] as the model has them, of which it looks at the first `seen`.
+        """Return pictures [T, B, H, W, 3] as the model has them; it looks at the first `seen`.
 
         image [T, B, H, W, 3] about 0, previous_action [T, B, 2]: the one that led to each step.
         """
@@ -87,7 +87,7 @@ class Conv(nn.Module):
         self.finish = nn.Identity() if output else Hidden(after, DREAMER_V3)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[N, H, W, before] -> [N, ..., after]."""
+        """Return the layer's outputs, [N, H, W, before] -> [N, ..., after]."""
         convolve = F.conv_transpose2d if self.up else F.conv2d
         x = x.permute(0, 3, 1, 2)
         x = convolve(x, self.weight, self.bias, stride=self.stride, padding=self.padding)
@@ -121,14 +121,14 @@ class ModelTrainer:
 
     @torch.no_grad()
     def dream(self, batch: Arrays) -> np.ndarray:
-        """Windows as the model sees and then predicts them, uint8 [B, T, H, W, 3]."""
+        """Return windows as the model sees and then predicts them, uint8 [B, T, H, W, 3]."""
         pictures = self.model(*_load(batch), self.seen) + 0.5
         dreamt: np.ndarray = (pictures.clamp(0, 1) * 255).round().byte().transpose(0, 1).numpy()
         return dreamt
 
 
 def _load(batch: Arrays) -> tuple[Tensor, Tensor]:
-    """Pictures about 0 and previous actions, time first."""
+    """Return pictures about 0 and previous actions, time first."""
     image, action = (
         torch.from_numpy(np.ascontiguousarray(batch[name].swapaxes(0, 1))).float()
         for name in ("image", "action")

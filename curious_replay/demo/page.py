@@ -22,7 +22,7 @@ SECTIONS = {"result": "Result", "dreams": "Dreams", "replay": "What is replayed"
 def make_page(
     trials: Sequence[Trial], plan: Plan, replay: Path, seeds_wanted: int, seconds: float
 ) -> str:
-    """The whole page as HTML; `replay` is where the first trial left what it replays."""
+    """Return the whole page as HTML; `replay` is where the first trial left what it replays."""
     body = {
         "result": _result(trials, plan, seeds_wanted),
         "dreams": _dreams(trials[0], plan),
@@ -57,7 +57,7 @@ def _result(trials: Sequence[Trial], plan: Plan, seeds_wanted: int) -> str:
 
 
 def _dreams(trial: Trial, plan: Plan) -> str:
-    """Both models beside the truth, as a video."""
+    """Show both models beside the truth, as a video; return it as HTML."""
     truth = trial.truth[:VIDEO_COLUMNS]
     models = {name: each.dream[:VIDEO_COLUMNS] for name, each in trial.branches.items()}
     pictures = dreams_video(truth, models, plan.seen)

@@ -38,7 +38,7 @@ def explore(key: Sequence[int], arenas: int, before: int, after: int) -> Steps:
 
 
 def _drive(seed: int, arenas: int, before: int, after: int) -> Steps:
-    """The steps of one of several arenas, [before + after, ...]."""
+    """Return the steps of one of several arenas, [before + after, ...]."""
     change = FRAMES_PER_STEP * arenas * before
     env = ObjectInteraction(
         scale="mini",
@@ -69,7 +69,10 @@ def _drive(seed: int, arenas: int, before: int, after: int) -> Steps:
 
 
 def wander(rng: np.random.Generator, steps: int) -> Array:
-    """Actions float32 [steps, 2]: ahead or back at some speed on some curve, for half a second."""
+    """Draw actions float32 [steps, 2].
+
+    They go ahead or back at some speed on some curve, each for half a second.
+    """
     actions: list[Array] = []
     while len(actions) < steps:
         speed = rng.uniform(0.4, 1) * (-1 if rng.random() < 0.6 else 1)  # -1 is ahead
@@ -79,7 +82,7 @@ def wander(rng: np.random.Generator, steps: int) -> Array:
 
 
 def ball_windows(steps: Steps, seen: int, ahead: int, most: int) -> Steps:
-    """Windows [B, seen + ahead, ...] with the ball in the last picture seen and all that follow.
+    """Return windows [B, seen + ahead, ...] with the ball in the last picture seen and all after.
 
     `steps` are [N, arenas, ...]. At most `most` windows, spread evenly; first comes that with
     the clearest ball. Raises ValueError if there is none.
@@ -102,5 +105,5 @@ def ball_windows(steps: Steps, seen: int, ahead: int, most: int) -> Steps:
 
 
 def is_ball(images: Array) -> Array:
-    """Where pictures, uint8 [..., H, W, 3], show the ball: bool [..., H, W]."""
+    """Return where pictures, uint8 [..., H, W, 3], show the ball: bool [..., H, W]."""
     return ball_pixels(images, BALLS[BALL])

@@ -101,7 +101,7 @@ def _side_by_side(
 
 
 def _prepare(updates: Any) -> None:
-    """What each process does first."""
+    """Prepare a process before it does anything else."""
     global _updates  # noqa: PLW0603  # a pool gives its processes things no other way
     _updates = updates
     torch.set_num_threads(1)

@@ -13,18 +13,18 @@ MODELLED = 0.5
 
 
 def left(branch: Branch) -> list[float]:
-    """Error at each test, relative to that of the moment when the ball appeared."""
+    """Return the error at each test, relative to that of the moment when the ball appeared."""
     return [error / branch.errors[0] for error in branch.errors]
 
 
 def updates_needed(branch: Branch, plan: Plan) -> int | None:
-    """Updates until the ball was modelled: at the first test that says so; None if never."""
+    """Return the updates until the first test that finds the ball modelled; None if none does."""
     tests = enumerate(left(branch))
     return next((plan.test_every * i for i, share in tests if share <= MODELLED), None)
 
 
 def table(trials: Sequence[Trial], plan: Plan) -> Table:
-    """One row for each seed."""
+    """Return a table with one row for each seed."""
     rows: list[list[Cell]] = []
     for trial in trials:
         needed = {name: updates_needed(each, plan) for name, each in trial.branches.items()}
@@ -48,7 +48,7 @@ def table(trials: Sequence[Trial], plan: Plan) -> Table:
 
 
 def winner(trial: Trial, plan: Plan) -> str | None:
-    """Whose model knew the ball first; None if both did at once, or none did."""
+    """Return whose model knew the ball first; None if both did at once, or none did."""
     never = plan.updates + 1
     uniform, curious = (
         updates_needed(trial.branches[name], plan) or never for name in ("uniform", "curious")
@@ -57,7 +57,7 @@ def winner(trial: Trial, plan: Plan) -> str | None:
 
 
 def sentences(trials: Sequence[Trial], plan: Plan) -> list[str]:
-    """The result, and every seed on which curious replay did not win."""
+    """Return the result, and every seed on which curious replay did not win, as sentences."""
     wins = [trial for trial in trials if winner(trial, plan) == "curious"]
     said = f"Curious replay modelled the ball sooner on {len(wins)} of {len(trials)} seeds"
     medians = {
@@ -81,7 +81,7 @@ def _lost(trial: Trial, plan: Plan) -> str:
 
 
 def _median(needed: Sequence[int | None], plan: Plan) -> str:
-    """Of values of which some, None, are larger than could be seen."""
+    """Return the median of values of which some, None, are larger than could be seen."""
     known = [each or plan.updates for each in needed]
     unseen = [each or math.inf for each in needed]
     return f"more than {median(known):g}" if math.isinf(median(unseen)) else f"{median(known):g}"

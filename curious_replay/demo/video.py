@@ -26,7 +26,7 @@ HOLD = 12
 
 
 def video(trials: Sequence[Trial], plan: Plan) -> Array:
-    """Pictures uint8 [time, height, width, 3]: one for each test, the last one held.
+    """Return pictures uint8 [time, height, width, 3]: one for each test, the last one held.
 
     On white, so that it can be read on a page of any colour. To the left errors as far as they are
     known by then, to the right a column for each seed.
@@ -55,7 +55,7 @@ def video(trials: Sequence[Trial], plan: Plan) -> Array:
 
 
 def _with_few_colors(pictures: Array) -> Array:
-    """The same, in colours that all pictures share: as a GIF a third of the size."""
+    """Return the pictures in colours that all of them share: as a GIF a third of the size."""
     palette = Image.fromarray(np.concatenate(pictures[:, ::2, ::2])).quantize(COLORS)
     none = Image.Dither.NONE
     few = (Image.fromarray(each).quantize(palette=palette, dither=none) for each in pictures)
@@ -63,7 +63,7 @@ def _with_few_colors(pictures: Array) -> Array:
 
 
 def _known(trials: Sequence[Trial], plan: Plan, test: int) -> Iterator[tuple[Array, Array]]:
-    """Updates and errors until a test, of the lines in their order: means, then seeds."""
+    """Yield updates and errors until a test, of the lines in their order: means, then seeds."""
     updates = plan.test_every * np.arange(test + 1)
     for name in RULES:
         errors = np.array([left(trial.branches[name])[: test + 1] for trial in trials])
@@ -72,7 +72,7 @@ def _known(trials: Sequence[Trial], plan: Plan, test: int) -> Iterator[tuple[Arr
 
 
 def _draw_axes(axes: Axes, trials: Sequence[Trial], plan: Plan) -> list[Line2D]:
-    """Axes for all that will be known, and the lines that grow in them."""
+    """Draw axes for all that will be known, and return the lines that grow in them."""
     highest = max(max(left(branch)) for trial in trials for branch in trial.branches.values())
     axes.set(xlim=(0, plan.updates), ylim=(0, 1.05 * highest))
     axes.set(xlabel="updates", ylabel="error on the ball's pixels")
@@ -92,7 +92,7 @@ def _draw_axes(axes: Axes, trials: Sequence[Trial], plan: Plan) -> list[Line2D]:
 def _draw_pictures(
     places: Array, trials: Sequence[Trial], plan: Plan
 ) -> list[tuple[str, Trial, AxesImage]]:
-    """The truth in the first row; below it a row for each model, whose pictures will change."""
+    """Draw the truth in the first row, below it a row for each model; return what will change."""
     changing = []
     for row, name in zip(places, ("truth", *RULES), strict=True):
         for place, trial in zip(row, trials, strict=True):

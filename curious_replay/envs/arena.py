@@ -87,13 +87,13 @@ class ArenaConfig:
         return (self.side + 1) / 2 * self.cell
 
     def parking(self, place: int) -> tuple[float, float]:
-        """Waiting place number 1, 2, ... in the corridor: every second cell of it."""
+        """Return waiting place number 1, 2, ... in the corridor: every second cell of it."""
         return ((2 * place - (self.side + 1) / 2) * self.cell, self.corridor_y)
 
 
 @functools.cache
 def outdoor_textures() -> dict[str, bytes]:
-    """Grass and sky images that dm_control ships, by file name.
+    """Return the grass and sky images that dm_control ships, by file name.
 
     The folder is found without importing dm_control, which would look for OpenGL.
     """
@@ -169,15 +169,15 @@ class RollingBody:
         data.qpos[self._qpos[3]] = steer
 
     def set_solid(self, model: mujoco.MjModel, solid: bool) -> None:
-        """Whether anything can touch the sphere."""
+        """Set whether anything can touch the sphere."""
         model.geom_contype[self.shell] = model.geom_conaffinity[self.shell] = int(solid)
 
     def center(self, data: mujoco.MjData) -> NDArray[np.float32]:
-        """Middle of the sphere, metres `[3]`."""
+        """Return the middle of the sphere, metres `[3]`."""
         return np.array(data.geom_xpos[self.shell], np.float32)
 
     def heading(self, data: mujoco.MjData) -> float:
-        """Where it faces: radians counterclockwise from +x, in [0, 2 pi)."""
+        """Return where it faces: radians counterclockwise from +x, in [0, 2 pi)."""
         return float(-data.qpos[self._qpos[3]] % (2 * math.pi))
 
 
@@ -190,7 +190,7 @@ def _checker(name: str, sphere: Sphere) -> str:
 
 
 def _wall_boxes(config: ArenaConfig) -> str:
-    """What bodies bump into: four borders, and one box per cell of the separating wall."""
+    """Return what bodies bump into: four borders, and one box per cell of the separating wall."""
     cell, height = config.cell / 2, config.wall_height / 2
     side, end = (config.side + 1) * cell, (config.side + 3) * cell
     boxes = [
@@ -211,7 +211,7 @@ def _wall_boxes(config: ArenaConfig) -> str:
 
 
 def _wall_sheets(config: ArenaConfig) -> str:
-    """What cameras see of the walls: four black sheets facing the arena."""
+    """Return what cameras see of the walls: four black sheets facing the arena."""
     cx, cy = config.center
     half, height = config.half, config.wall_height / 2
     return "".join(
@@ -224,7 +224,7 @@ def _wall_sheets(config: ArenaConfig) -> str:
 
 
 def _rolling_body(name: str, sphere: Sphere, config: ArenaConfig) -> str:
-    """Root slides, the steering head with its mast, and the sphere that rolls below it.
+    """Return root slides, the steering head with its mast, and the sphere that rolls below it.
 
     The balls carry the mast too: it makes them heavier and steady, as released.
     """
@@ -252,5 +252,8 @@ def _rolling_body(name: str, sphere: Sphere, config: ArenaConfig) -> str:
 
 
 def _fov_from(height: float, half: float) -> float:
-    """Vertical field of view in degrees that shows a square of this half width from above."""
+    """Return the vertical field of view in degrees.
+
+    It shows a square of this half width from above.
+    """
     return math.degrees(2 * math.atan(half / height))

@@ -44,7 +44,10 @@ EPISODE_FIELDS = ("dof_damping", "geom_pos", "geom_size", "site_pos", "site_rgba
 
 
 def split_task(task: str) -> tuple[str, str]:
-    """dm_control's domain and task of a short name: "cup_catch" is ("ball_in_cup", "catch")."""
+    """Return dm_control's domain and task of a short name.
+
+    "cup_catch" is ("ball_in_cup", "catch").
+    """
     if task not in TASKS:
         raise UsageError(f"unknown task {task!r}, choose one of {list(TASKS)}")
     domain, _, name = task.partition("_")
@@ -52,7 +55,7 @@ def split_task(task: str) -> tuple[str, str]:
 
 
 def load_task(task: str) -> Any:
-    """dm_control's environment of a task."""
+    """Return dm_control's environment of a task."""
     return _import_suite().load(*split_task(task))
 
 

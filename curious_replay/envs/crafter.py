@@ -132,13 +132,19 @@ class CrafterEnv(gymnasium.Env[Any, np.int64]):
         )
 
     def render(self) -> Array | None:
-        """The present picture. Asking the game to draw again would move its random numbers."""
+        """Return the present picture.
+
+        Asking the game to draw again would move its random numbers.
+        """
         if self.render_mode is None or self._image is None:
             return None
         return self._image.copy()
 
     def get_state(self) -> dict[str, Any]:
-        """All of the game: map, objects in order of age, player, counters, random numbers."""
+        """Return all of the game.
+
+        Map, objects in order of age, player, counters, random numbers.
+        """
         game, world = self._game, self._game._world
         if self._image is None:
             raise gymnasium.error.ResetNeeded("there is no game to save before reset()")
@@ -214,7 +220,7 @@ class CrafterEnv(gymnasium.Env[Any, np.int64]):
 
 
 def _object_state(slot: int, obj: objects.Object) -> dict[str, Any]:
-    """One object as plain values; `slot` is its place in the list of objects."""
+    """Return one object as plain values; `slot` is its place in the list of objects."""
     fields = {name: value for name, value in vars(obj).items() if name not in _LINKS}
     if "facing" in fields:
         fields["facing"] = [int(value) for value in fields["facing"]]

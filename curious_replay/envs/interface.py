@@ -13,14 +13,17 @@ METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}
 
 
 def image_space(image_size: int, least: int = 32) -> spaces.Dict:
-    """Observation space `{"image": uint8 [image_size, image_size, 3]}`, up to 128 pixels."""
+    """Return the observation space, up to 128 pixels.
+
+    It is `{"image": uint8 [image_size, image_size, 3]}`.
+    """
     if not least <= image_size <= 128:
         raise UsageError(f"image_size must be from {least} to 128 pixels, got {image_size}")
     return spaces.Dict({"image": spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)})
 
 
 def cells_of_pixels(image_size: int, cells: int) -> np.ndarray:
-    """Which of `cells` cells each row (or column) of pixels shows: int [image_size].
+    """Return which of `cells` cells each row (or column) of pixels shows: int [image_size].
 
     Cells differ in size by a pixel where the one number is no multiple of the other. Fewer pixels
     than cells, so that some could not be seen, are refused.

@@ -46,7 +46,7 @@ COLOR_MARGIN = 45  # how far a ball's strong channels exceed its weak one, in by
 
 
 def variant_schedule(variant: Variant, scale: Scale = "paper") -> Schedule:
-    """The published phases of a variant, or their short form for two CPU cores."""
+    """Return the published phases of a variant, or their short form for two CPU cores."""
     appear, remove = APPEAR_FRAME[scale], REMOVE_FRAME[scale]
     schedules = {
         "changing": ((0, "empty"), (appear, "ball")),
@@ -295,13 +295,19 @@ class ObjectInteraction(SimulatedEnv):
 
 
 def released_reward(acceleration: float) -> float:
-    """The released code's reward of a frame, for the largest component in m/s² (9.81 at rest)."""
+    """Return the released code's reward of a frame.
+
+    `acceleration` is the largest component in m/s² (9.81 at rest).
+    """
     excess = max(acceleration - 50, 0) / 500
     return 0.01 + 50 * (math.pow(0.1, excess**2) - 1)
 
 
 def ball_pixels(image: Image, ball: Sphere) -> np.ndarray:
-    """Where an image, uint8 [..., H, W, 3], has the colour of `ball`, lit or shaded: bool."""
+    """Return where an image has the colour of `ball`, lit or shaded: bool.
+
+    The image is uint8 [..., H, W, 3].
+    """
     weak = ball.colors[0].index(0.0)
     first, second = (image[..., channel] for channel in range(3) if channel != weak)
     strength = np.minimum(first, second).astype(np.int16) - image[..., weak]
@@ -315,7 +321,7 @@ def _arena_of(scale: str) -> ArenaConfig:
 
 
 def _balls_of(schedule: Schedule) -> tuple[str, ...]:
-    """The balls a schedule ever shows, in the order of `BALLS`; magenta if it shows none."""
+    """Return the balls a schedule ever shows, in the order of `BALLS`; magenta if it shows none."""
     shown = {ball for phase in schedule.phases for ball in PHASES.get(phase, ())}
     return tuple(name for name in BALLS if name in shown) or ("magenta",)
 

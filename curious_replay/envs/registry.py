@@ -165,7 +165,10 @@ def _backgrounds() -> list[RegisteredEnv]:
 
 
 def _task(name: str) -> RegisteredEnv:
-    """A task that MiniGrid registers; whether there is one of this name, only MiniGrid knows."""
+    """Return a task that MiniGrid registers.
+
+    Whether there is one of this name, only MiniGrid knows.
+    """
     return RegisteredEnv(
         name=f"{MINIGRID}{name}",
         entry_point="curious_replay.envs.minigrids.world:MiniGridTask",
@@ -259,12 +262,12 @@ def register_env(name: str, kind: str | type[gymnasium.Env]) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """All short names, in the order of the table."""
+    """Return all short names, in the order of the table."""
     return tuple(entry.name for entry in ENTRIES)
 
 
 def minigrid_tasks() -> list[RegisteredEnv]:
-    """All tasks of MiniGrid that are not in the table; none where it is not installed."""
+    """Return all tasks of MiniGrid that are not in the table; none where it is not installed."""
     if find_spec("minigrid") is None:
         return []
     from curious_replay.envs.minigrids.world import tasks  # noqa: PLC0415
@@ -274,7 +277,7 @@ def minigrid_tasks() -> list[RegisteredEnv]:
 
 
 def find(name: str) -> RegisteredEnv:
-    """The entry of a short name; an unknown name is answered with the nearest ones."""
+    """Return the entry of a short name; an unknown name is answered with the nearest ones."""
     for entry in ENTRIES:
         if entry.name == name:
             return entry
@@ -288,7 +291,7 @@ def find(name: str) -> RegisteredEnv:
 
 
 def arguments(name: str) -> tuple[str, ...]:
-    """Names of the arguments that the environment can be made with."""
+    """Return the names of the arguments that the environment can be made with."""
     entry = find(name)
     try:
         creator = load_env_creator(entry.entry_point)

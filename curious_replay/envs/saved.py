@@ -7,14 +7,14 @@ from gymnasium.wrappers import TimeLimit
 
 
 def can_save(env: gymnasium.Env) -> bool:
-    """Whether it has get_state and set_state; one that depends on others says `saveable`."""
+    """Return whether it has get_state and set_state; one that depends on others says `saveable`."""
     if env.has_wrapper_attr("saveable") and not env.get_wrapper_attr("saveable"):
         return False
     return env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")
 
 
 def state_of(env: gymnasium.Env) -> dict[str, Any]:
-    """The environment's own state, and how far its time limits are."""
+    """Return the environment's own state, and how far its time limits are."""
     elapsed = [limit._elapsed_steps for limit in _limits(env)]
     return {"env": env.get_wrapper_attr("get_state")(), "elapsed": elapsed}
 

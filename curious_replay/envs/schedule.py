@@ -43,7 +43,7 @@ class Schedule:
 
     @classmethod
     def of(cls, changes: "ScheduleLike") -> "Schedule":
-        """A schedule as it is, or one from pairs as configuration files hold them."""
+        """Return a schedule as it is, or one from pairs as configuration files hold them."""
         if isinstance(changes, Schedule):
             return changes
         return cls(tuple((int(frame), str(name)) for frame, name in changes))
@@ -109,7 +109,7 @@ class PhaseClock:
         self.forced = phase
 
     def get_state(self) -> dict[str, Any]:
-        """Frame counter and forced phase."""
+        """Return frame counter and forced phase."""
         return {"frame": self.frame, "forced": self.forced}
 
     def set_state(self, state: Mapping[str, Any]) -> None:

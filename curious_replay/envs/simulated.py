@@ -104,7 +104,7 @@ class SimulatedEnv(gymnasium.Env[Any, NDArray[np.float32]]):
         return observation, total, terminated, truncated, self._info(observation)
 
     def render(self) -> Image | None:
-        """The agent's own view of the present state, drawn anew."""
+        """Return the agent's own view of the present state, drawn anew."""
         return self._observe()["image"] if self.render_mode else None
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class SimulatedEnv(gymnasium.Env[Any, NDArray[np.float32]]):
         self._follow_clock()
 
     def get_state(self) -> dict[str, Any]:
-        """All that decides what comes next, as numbers, strings and arrays."""
+        """Return all that decides what comes next, as numbers, strings and arrays."""
         size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_INTEGRATION)
         physics = np.empty(size)
         mujoco.mj_getState(self.model, self.data, physics, mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -167,13 +167,13 @@ class SimulatedEnv(gymnasium.Env[Any, NDArray[np.float32]]):
 
     @abstractmethod
     def _facts(self, image: Image) -> Info:
-        """What analyses may know about the step just made, as `log_*` values."""
+        """Return what analyses may know about the step just made, as `log_*` values."""
 
     def _begin_step(self) -> None:
-        """Called before the frames of a step."""
+        """Prepare a step; called before its frames."""
 
     def _follow_clock(self) -> None:
-        """Called when the phase may have changed inside an episode."""
+        """Follow the clock; called when the phase may have changed inside an episode."""
 
     def _extra_state(self) -> dict[str, Any]:
         return {}

@@ -90,7 +90,7 @@ class Switch(gymnasium.Env[Any, Any]):
         return observation, reward, ended, cut or (changes and not ended), self._told(info)
 
     def render(self) -> Any:
-        """Whatever the world in play draws."""
+        """Return whatever the world in play draws."""
         if self._shown is None:
             raise gymnasium.error.ResetNeeded("call reset() before render()")
         return self.worlds[self._shown].render()
@@ -109,7 +109,7 @@ class Switch(gymnasium.Env[Any, Any]):
         self.clock.set_frame(frame)
 
     def get_state(self) -> dict[str, Any]:
-        """The clock, and the states of all worlds that were in play."""
+        """Return the clock, and the states of all worlds that were in play."""
         for phase, world in self.worlds.items():
             if not can_save(world):
                 raise ValueError(
@@ -159,7 +159,10 @@ def check_equal(worlds: Mapping[str, gymnasium.Env[Any, Any]]) -> None:
 
 
 def _difference(one: spaces.Space[Any], other: spaces.Space[Any]) -> str:
-    """What makes two spaces differ, in words; of two dictionaries the first part that does."""
+    """Return what makes two spaces differ, in words.
+
+    Of two dictionaries it is the first part that does.
+    """
     if isinstance(one, spaces.Dict) and isinstance(other, spaces.Dict):
         if one.spaces.keys() != other.spaces.keys():
             return f"the parts {sorted(one.spaces)} and {sorted(other.spaces)}"

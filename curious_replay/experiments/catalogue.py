@@ -38,14 +38,17 @@ GROUP = "miniatures"
 
 
 def experiments() -> dict[str, Experiment]:
-    """All that come with the package, by name."""
+    """Return all experiments that come with the package, by name."""
     modules = [importlib.import_module(f"{__package__}.{module}") for module in MODULES]
     found = [*(module.EXPERIMENT for module in modules), *MINIATURES]
     return {experiment.name: experiment for experiment in found}
 
 
 def several(name: str, quick: bool = False) -> tuple[Experiment, ...]:
-    """The experiments that a name stands for: all miniatures, the quick ones among them, or one."""
+    """Return the experiments that a name stands for.
+
+    These are all miniatures, the quick ones among them, or one.
+    """
     if name == GROUP:
         return QUICK if quick else MINIATURES
     if quick:
@@ -54,7 +57,7 @@ def several(name: str, quick: bool = False) -> tuple[Experiment, ...]:
 
 
 def find(name: str) -> Experiment:
-    """An experiment by its name, or the `EXPERIMENT` of a Python file of the user's own."""
+    """Return an experiment by its name, or the `EXPERIMENT` of a Python file of the user's own."""
     if name.endswith(".py"):
         return _own(Path(name))
     known = experiments()

@@ -5,7 +5,7 @@ from curious_replay.experiments.verdict import SIGNIFICANT
 
 
 def claims(experiment: Experiment) -> list[str]:
-    """Each claim, with what it is about where that is not the first measure, and its margin."""
+    """Return each claim, what it is about where that is not the first measure, and its margin."""
     return [
         f"{claim.text}{_about(experiment, claim)}.{_margin(experiment, claim)}"
         for claim in experiment.claims
@@ -13,7 +13,7 @@ def claims(experiment: Experiment) -> list[str]:
 
 
 def how(experiment: Experiment) -> list[str]:
-    """The trunk, the test, if it is of pairs, and what was registered."""
+    """Return sentences on the trunk, the test, if it is of pairs, and what was registered."""
     said = []
     trunk = experiment.trunk
     if trunk is not None:

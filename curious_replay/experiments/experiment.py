@@ -186,12 +186,12 @@ class Experiment:
         return self.trunk is not None or self.test == "pairs"
 
     def measure_of(self, claim: Claim) -> Measure:
-        """What a claim is about."""
+        """Return the measure that a claim is about."""
         wanted = claim.measure or self.measures[0].name
         return next(measure for measure in self.measures if measure.name == wanted)
 
     def registered_at(self, scale: str) -> Registration | None:
-        """What was registered, if it was for this scale."""
+        """Return what was registered, if it was for this scale; else None."""
         found = self.registered
         return found if found is not None and found.scale == scale else None
 
@@ -248,7 +248,7 @@ class Experiment:
                     raise UsageError(f"{self.name}: {what} {each!r}; there are {[*known]}")
 
     def cells(self, scale: str) -> list[tuple[str, Method]]:
-        """All pairs of task and method that are run at a scale."""
+        """Return all pairs of task and method that are run at a scale."""
         tasks, methods = self.tasks, self.methods
         if scale == "debug":
             tasks = tasks[: self.debug_tasks]
@@ -263,5 +263,5 @@ class Experiment:
 
 
 def each(value: Callable[[Run], float]) -> Callable[[Sequence[Run]], list[float]]:
-    """A measure of one number for each run."""
+    """Return a measure of one number for each run."""
     return lambda runs: [float(value(run)) for run in runs]

@@ -54,7 +54,7 @@ class Job:
         return name[: LONGEST - len(end)] + end
 
     def _origin(self) -> list[str]:
-        """What its trunk was, as far as its own settings do not tell."""
+        """Return what its trunk was, as far as its own settings do not tell."""
         if self.trunk is None:
             return []
         trunk = self.trunk.config
@@ -67,7 +67,7 @@ class Job:
         return [begin, *(f"from.{text}" for text in _told(own))]
 
     def folder(self, runs: Path) -> Path:
-        """Its folder below that of all runs."""
+        """Return its folder below that of all runs."""
         return runs / self.config.choice.scale / self.name
 
     @property
@@ -91,7 +91,7 @@ def jobs(
     first_seed: int | None = None,
     backgrounds: Settings | None = None,
 ) -> list[Job]:
-    """All runs but trunks, those of a seed together.
+    """Return all runs but trunks, those of a seed together.
 
     There are `seeds` of each task and method, from `first_seed` on; by default as many as in the
     paper, from 0 on or as registered. `backgrounds` are settings of tasks in front of pictures
@@ -126,7 +126,7 @@ def jobs(
 
 
 def with_trunks(wanted: Iterable[Job]) -> list[Job]:
-    """These runs, and before the first of its branches each trunk, once."""
+    """Return these runs, and before the first of its branches each trunk, once."""
     found: dict[str, Job] = {}
     for job in wanted:
         if job.trunk is not None:
@@ -136,7 +136,10 @@ def with_trunks(wanted: Iterable[Job]) -> list[Job]:
 
 
 def _trunk(trunk: Trunk, task: str, method: Method, branch: Config, shared: Settings) -> Job:
-    """The run that a branch begins as: its settings, but for those that change where it begins."""
+    """Return the run that a branch begins as.
+
+    It has the branch's settings, but for those that change where the branch begins.
+    """
     own = {
         path: value
         for path, value in method.settings.items()
@@ -184,7 +187,7 @@ def _of_replay(name: str) -> bool:
 
 
 def _told(changes: Mapping[str, tuple[Any, Any]]) -> list[str]:
-    """Settings as parts of a name."""
+    """Return settings as parts of a name."""
     return [
         f"{path.removeprefix('--')}={value}"
         for path, (_, value) in sorted(changes.items())

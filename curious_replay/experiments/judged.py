@@ -13,7 +13,7 @@ Rows = Mapping[str, Sequence[Row]]
 
 
 def verdicts(experiment: Experiment, scale: str, rows: Rows) -> list[Verdict]:
-    """How each claim fared."""
+    """Return how each claim fared."""
     registered, significant = experiment.registered_at(scale), SIGNIFICANT
     if registered is not None:
         significant = registered.significant
@@ -40,7 +40,10 @@ def verdicts(experiment: Experiment, scale: str, rows: Rows) -> list[Verdict]:
 
 
 def _of_seeds(wanted: Sequence[int], rows: Sequence[Row]) -> list[Row]:
-    """The rows without other seeds; one number for all runs counts if all of them are wanted."""
+    """Return the rows without other seeds.
+
+    One number for all runs counts if all of them are wanted.
+    """
     kept = []
     for row in rows:
         if len(row.seeds) == len(row.values):
@@ -52,7 +55,7 @@ def _of_seeds(wanted: Sequence[int], rows: Sequence[Row]) -> list[Row]:
 
 
 def _missing(experiment: Experiment, scale: str, rows: Rows) -> int:
-    """How many of the runs that claims speak of are not there."""
+    """Return how many of the runs that claims speak of are not there."""
     named = {name for claim in experiment.claims for pair in claim.pairs for name in pair}
     first = rows[experiment.measures[0].name]
     seeds = {(row.task, row.method): {*row.seeds} for row in first}

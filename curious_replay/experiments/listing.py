@@ -35,7 +35,7 @@ class Cost(NamedTuple):
 
 
 def cost(wanted: Iterable[Experiment], scale: str, seeds: int | None = None) -> Cost:
-    """What experiments cost together, those that there are at this scale.
+    """Return what experiments cost together, those that there are at this scale.
 
     Trunks are runs too. A run that several of them share counts once.
     """
@@ -45,7 +45,7 @@ def cost(wanted: Iterable[Experiment], scale: str, seeds: int | None = None) -> 
 
 
 def markdown() -> str:
-    """All experiments: a table of costs, then each with its claim and numbers."""
+    """Return all experiments: a table of costs, then each with its claim and numbers."""
     known = experiments()
     rows = [
         [f"[{name}](#{name})", each.where, str(cost([each], "paper")), str(cost([each], "mini"))]
@@ -74,7 +74,7 @@ def _section(experiment: Experiment) -> str:
 
 
 def _numbers(experiment: Experiment) -> list[str]:
-    """The paper's numbers: methods down the rows, or tasks if there are many."""
+    """Return the paper's numbers: methods down the rows, or tasks if there are many."""
     methods = [method.name for method in experiment.methods]
     tasks = [*experiment.tasks, OVERALL]
     columns = [

@@ -38,13 +38,13 @@ def results(
 
 
 def judged_anew(experiment: Experiment, old: Results) -> Results:
-    """The same numbers, with the words and the paper's numbers of today's experiment."""
+    """Return the same numbers, with the words and the paper's numbers of today's experiment."""
     measured = [_rows(experiment, old, measure) for measure in experiment.measures]
     return _judged(experiment, old.scale, measured, old.made, old.ladder)
 
 
 def pooled(experiment: Experiment, old: Results, new: Results) -> Results:
-    """Both together: every seed of either, its numbers from `new` where both have it."""
+    """Return both together: every seed of either, its numbers from `new` where both have it."""
     for one in (old, new):
         if (one.experiment, one.scale) != (experiment.name, new.scale):
             raise UsageError(
@@ -72,7 +72,10 @@ def pooled(experiment: Experiment, old: Results, new: Results) -> Results:
 
 
 def shared(experiment: Experiment, other: Experiment, result: Results) -> Results | None:
-    """What `other` measured of runs that `experiment` has too, as results of `experiment`."""
+    """Return what `other` measured of runs that `experiment` has too.
+
+    They are results of `experiment`; None if there is nothing.
+    """
     names = {
         job.name: (job.task, job.method.name)
         for job in jobs(experiment, result.scale, 1, first_seed=0)
@@ -94,7 +97,7 @@ def shared(experiment: Experiment, other: Experiment, result: Results) -> Result
 
 
 def _rows(experiment: Experiment, result: Results, measure: Measure) -> list[Row]:
-    """The rows of one measure that are of one task."""
+    """Return the rows of one measure that are of one task."""
     found = [row for each in result.measures if each.name == measure.name for row in each.rows]
     kept = [row for row in found if row.task in experiment.tasks]
     return [_row(measure, row.task, row.method, row.seeds, row.numbers) for row in kept]
@@ -107,7 +110,7 @@ def _judged(
     made: list[Mapping[str, Any]],
     ladder: Sequence[RungResult] = (),
 ) -> Results:
-    """Results from the rows of each measure, without those over tasks."""
+    """Return results from the rows of each measure, without those over tasks."""
     measured = [
         MeasureResult(measure.name, measure.lower_is_better, [*rows, *_over_tasks(measure, rows)])
         for measure, rows in zip(experiment.measures, found, strict=True)
@@ -133,7 +136,10 @@ def _row(
 
 
 def _over_tasks(measure: Measure, rows: Sequence[Row]) -> list[Row]:
-    """Each seed's mean over the tasks and, of several tasks, median, where it has all of them."""
+    """Return each seed's mean over the tasks and, of several tasks, median.
+
+    There are some only where it has all of them.
+    """
     tasks = {row.task for row in rows}
     kinds: dict[str, Callable[[Sequence[float]], Any]] = {}
     if len(tasks) > 1:

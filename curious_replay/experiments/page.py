@@ -70,7 +70,7 @@ def write(
 
 
 def bars(experiment: Experiment, result: Results) -> list[Figure]:
-    """The first measure of an experiment on one task, as bars."""
+    """Draw the first measure of an experiment on one task, as bars."""
     rows = result.measures[0].rows
     if len(experiment.tasks) > 1 or not any(len(stats.finite(row.numbers)) for row in rows):
         return []
@@ -87,7 +87,7 @@ def bars(experiment: Experiment, result: Results) -> list[Figure]:
 def _tests(
     experiment: Experiment, result: Results, measure: measures.Measured
 ) -> list[stats.Comparison]:
-    """The comparisons behind the verdicts on the first measure, with their p-values."""
+    """Return the comparisons behind the verdicts on the first measure, with their p-values."""
     if experiment.paired:
         return [
             stats.Comparison(one.first, one.second, math.nan, math.nan, _known(one.p),
@@ -108,14 +108,14 @@ def _known(value: float | None) -> float:
 
 
 def _trunks(jobs: Sequence[Job], branches: Sequence[Run], runs: Path) -> list[Run]:
-    """The trunks that these runs began as, where they have not been deleted."""
+    """Return the trunks that these runs began as, where they have not been deleted."""
     places = {job.trunk.folder(runs) for job in jobs if job.trunk is not None}
     found = load_runs(sorted(place for place in places if place.exists())).runs
     return [run for run in forks.only_trunks([*branches, *found]) if run in found]
 
 
 def _baseline(experiment: Experiment, cells: Mapping[Key, Sequence[Run]]) -> list[Run]:
-    """The runs of what the claim compares with."""
+    """Return the runs of what the claim compares with."""
     name = experiment.claim.pairs[0][1]
     return [run for (_, method), runs in cells.items() if method == name for run in runs]
 
@@ -131,7 +131,7 @@ def _differs(experiment: Experiment) -> list[str]:
 
 
 def _origin(runs: Iterable[Run]) -> dict[str, Any]:
-    """Which code made the runs, from their start to their end, and how long they computed."""
+    """Return which code made the runs, from start to end, and how long they computed."""
     runs = list(runs)
     starts = [start for run in runs for start in run.starts]
     commits = {str(start["commit"])[:10] for start in starts if start.get("commit")}

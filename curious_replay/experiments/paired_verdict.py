@@ -40,7 +40,7 @@ class Asked:
         return (-math.inf, high) if self.measure.lower_is_better else (low, math.inf)
 
     def p(self, pairs: Pairs) -> float:
-        """p of the test that can show it."""
+        """Return p of the test that can show it."""
         low, high = self.bounds
         if self.claim.kind == "better":
             return pairs.test()

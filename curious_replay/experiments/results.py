@@ -88,7 +88,7 @@ class Results:
     """What must hold before methods are compared."""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Return all of it as JSON values."""
         return asdict(self)
 
     @classmethod
@@ -109,7 +109,7 @@ class Results:
         return cls(**{**values, "measures": measures, "claims": claims, "ladder": ladder})
 
     def tables(self) -> list[Table]:
-        """The ladder, all comparisons of pairs, and each measure beside the paper's."""
+        """Return the ladder, all comparisons of pairs, and each measure beside the paper's."""
         measured = (self._table(measure) for measure in self.measures)
         return [*self._rungs(), *self._comparisons(), *measured]
 

@@ -37,7 +37,7 @@ def row(
     settings: Settings | None = None,
     tasks: tuple[str, ...] = (),
 ) -> Method:
-    """An agent with a kind of replay, named as in the paper unless it has a `name`."""
+    """Return an agent with a kind of replay, named as in the paper unless it has a `name`."""
     return Method(name or AGENTS[agent] + REPLAYS[replay], agent, replay, settings or {}, tasks)
 
 
@@ -48,6 +48,6 @@ def reported(
     n: int | None = None,
     kind: Literal["s.e.m.", "s.d."] = "s.e.m.",
 ) -> dict[Key, Reported]:
-    """The paper's numbers for a task: by method, a mean or (mean, what is behind ±)."""
+    """Return the paper's numbers for a task: by method, a mean or (mean, what is behind ±)."""
     pairs = {k: v if isinstance(v, tuple) else (v, None) for k, v in numbers.items()}
     return {(task, name): Reported(mean, spread, kind, n) for name, (mean, spread) in pairs.items()}

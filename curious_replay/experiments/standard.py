@@ -48,7 +48,7 @@ DEBUG_SCHEDULES: Mapping[str, Sequence[tuple[int, str]]] = {
 
 
 def standard(choice: Choice, seed: int) -> Config:
-    """The preset with what all experiments change of it."""
+    """Return the preset with what all experiments change of it."""
     kind, scale = family(choice.env), choice.scale
     settings: dict[str, Any] = {}
     if scale == "debug":

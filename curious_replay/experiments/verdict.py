@@ -108,7 +108,7 @@ def _better(
 
 
 def overall(right: int, wrong: int, tested: int, every: int) -> Word:
-    """The word for so many comparisons that showed the claim, or its opposite."""
+    """Return the word for so many comparisons that showed the claim, or its opposite."""
     if not tested:
         return "not tested"
     if wrong > right:
@@ -121,7 +121,7 @@ def overall(right: int, wrong: int, tested: int, every: int) -> Word:
 def _tests(
     measure: Measure, values: Values, compared: Sequence[tuple[str, str, str]]
 ) -> list[_Pair]:
-    """All comparisons, their p-values corrected together (Benjamini and Hochberg)."""
+    """Return all comparisons, their p-values corrected together (Benjamini and Hochberg)."""
     tested = []
     for task, first, second in compared:
         numbers = {name: [*values[task, name]] for name in (first, second)}
@@ -147,7 +147,10 @@ def _tests(
 def _alike(
     claim: Claim, measure: Measure, values: Values, compared: Sequence[tuple[str, str, str]]
 ) -> tuple[Word, str]:
-    """No worse, or neither worse nor better, over all tasks where both have runs together."""
+    """Return the word and a sentence on no worse, or neither worse nor better.
+
+    It is over all tasks where both have runs together.
+    """
     said: list[str] = []
     words: list[Word] = []
     margin = claim.margin or 0.0
@@ -187,7 +190,10 @@ def _alike(
 def _difference(
     measure: Measure, values: Values, tasks: Sequence[str], first: str, second: str
 ) -> tuple[float, float, float]:
-    """How much better the first is, as a part of the second's mean: interval and estimate."""
+    """Return how much better the first is, as a part of the second's mean.
+
+    That is the lower end of the interval, the estimate, and the upper end.
+    """
     rng = np.random.default_rng(SEED)
     sign = -1 if measure.lower_is_better else 1
     means = []

@@ -383,7 +383,7 @@ class ReplayBuffer:
         return self.storage
 
     def _find(self, ids: npt.ArrayLike) -> tuple[Ints, Ints, int]:
-        """Slots [N] and visits [N] of ids of any shape, and how many of them are stale."""
+        """Return slots [N] and visits [N] of ids of any shape, and how many of them are stale."""
         self._settle()
         wanted = np.asarray(ids).reshape(-1)
         if wanted.dtype != _INT64:

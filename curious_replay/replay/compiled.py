@@ -41,24 +41,24 @@ _EIGHT_INTS = ir.VectorType(ir.IntType(64), 8)
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
-    """Pointer to number `index` of a contiguous array."""
+    """Return a pointer to number `index` of a contiguous array."""
     return builder.gep(context.make_array(kind)(context, builder, array).data, [index])
 
 
 def _row(context: Any, builder: Any, kind: Any, table: Any, row: Any) -> Any:
-    """Pointer to row `row` of a table [rows, 8]."""
+    """Return a pointer to row `row` of a table [rows, 8]."""
     return _place(context, builder, kind, table, builder.mul(row, ir.Constant(row.type, 8)))
 
 
 def _load(builder: Any, pointer: Any, kind: Any) -> Any:
-    """Eight numbers at once."""
+    """Load eight numbers at once."""
     value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
     value.align = 8
     return value
 
 
 def _all_lanes(builder: Any, value: Any, kind: Any) -> Any:
-    """A vector of eight times `value`."""
+    """Return a vector of eight times `value`."""
     unset = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(unset, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(

@@ -18,14 +18,14 @@ Floats = npt.NDArray[np.float64]
 
 @functools.lru_cache(maxsize=64)
 def _table(scale: float, base: float) -> tuple[Floats, bool]:
-    """Results for the first counts, and whether they have come to 0, where they stay."""
+    """Return the results for the first counts, and whether they have come to 0, where they stay."""
     results = scale * np.power(base, np.arange(_COUNTS, dtype=np.float64))
     results[results < _TINY] = 0.0  # what is smaller makes each sum with it slow
     return results, bool(results[-1] == 0.0)
 
 
 def scaled_power(scale: float, base: float, counts: npt.NDArray[Any]) -> Floats:
-    """`scale * base ** counts` [N], for whole `counts` [N] from 0 on. Next to 0 it may be 0."""
+    """Return `scale * base ** counts` [N], for whole `counts` [N] >= 0. Next to 0 it may be 0."""
     results, complete = _table(scale, base)
     try:
         found: Floats = results.take(counts, mode="clip" if complete else "raise")

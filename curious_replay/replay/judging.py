@@ -40,7 +40,7 @@ class History:
         self._place(np.zeros((2, slots), np.int32))
 
     def _place(self, rows: Ints32) -> None:
-        """All of it lies in one array, as each argument of a call takes time."""
+        """Keep all of it in one array, as each argument of a call takes time."""
         self.rows = rows
         self.visits, self.judged = rows[:2]
         self.told: Floats32 = rows[2:].view(np.float32)

@@ -34,7 +34,7 @@ class Count(Rule):
     beta: float = 0.7
 
     def terms(self, visits: Visits, signals: Signals) -> dict[str, Floats]:
-        """The count term, c·β^v."""
+        """Return the count term, c·β^v."""
         v = visits + 1 if self.dialect == "dv3" else visits
         return {"count": scaled_power(self.c, self.beta, v)}
 
@@ -48,7 +48,7 @@ class Adversarial(Rule):
     signal: str = "model"
 
     def prepare(self, signals: Signals, memory: MutableMapping[str, float]) -> Signals:
-        """In dialect dv2, take losses above the least one of the run."""
+        """Take losses above the least one of the run in dialect dv2, else as they are."""
         if self.dialect != "dv2":
             return signals
         loss, key = signals[self.signal], f"{self.signal}_minimum"
@@ -58,7 +58,7 @@ class Adversarial(Rule):
         return {**signals, self.signal: loss - least}
 
     def terms(self, visits: Visits, signals: Signals) -> dict[str, Floats]:
-        """The surprise, (|L| + ε)^α."""
+        """Return the surprise, (|L| + ε)^α."""
         loss = np.abs(signals[self.signal])
         loss += self.eps  # in place, as this is most of the work of an update
         return {"surprise": loss**self.alpha}
@@ -80,5 +80,5 @@ class Curious(Adversarial, Count):
     """Curious Replay: p = c·β^v + (|L| + ε)^α, the sum of the two above."""
 
     def terms(self, visits: Visits, signals: Signals) -> dict[str, Floats]:
-        """Both terms, count and surprise."""
+        """Return both terms, count and surprise."""
         return Count.terms(self, visits, signals) | Adversarial.terms(self, visits, signals)

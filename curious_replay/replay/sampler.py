@@ -84,7 +84,7 @@ class Sampler:
         return draw_apart(trees, self.fraction, count - seconds, rng.random(count), length, windows)
 
     def _seconds(self, count: int, rng: np.random.Generator) -> int:
-        """How many of `count` draws are the second rule's.
+        """Return how many of `count` draws are the second rule's.
 
         Rounded up or down by chance, so that the fraction holds on average for any batch size.
         """

@@ -207,7 +207,7 @@ def field_offset(layout: Layout, rows: int, position: int, row: int) -> int:
 
 
 def _starts(layout: Layout, rows: int) -> list[int]:
-    """Where each field begins in a chunk, at multiples of 64 bytes; last, where the chunk ends."""
+    """Return where fields begin in a chunk, at multiples of 64 bytes; last, where it ends."""
     starts = [0]
     for field in layout.fields:
         starts.append(starts[-1] + -(-rows * field.nbytes // 64) * 64)

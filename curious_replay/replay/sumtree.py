@@ -67,7 +67,7 @@ class SumTree:
 
 
 def _aligned_zeros(rows: int, width: int) -> Floats:
-    """Zeros [rows, width] that start at a cache line, so that a node is one line."""
+    """Return zeros [rows, width] that start at a cache line, so that a node is one line."""
     line = 64 // 8
     raw = np.zeros(rows * width + line)
     start = -(raw.__array_interface__["data"][0] // 8) % line
@@ -120,7 +120,7 @@ def set_leaves(table: Floats, capacity: int, indices: Ints, values: Floats) -> i
         prefetch(table, np.uintp(above + (row >> _SHIFT)))
     # Rows of leaves whose sums must be made anew. A row that follows itself is noted
     # once, which makes the runs of neighbours in a replayed window cheap. It is noted without a
-    # branch, because where the next row begins is not to be foretold.
+    # branch, because where the next row begins cannot be predicted.
     changed = np.empty(many + 1, np.int64)
     count, last = 0, -1
     start = here << _SHIFT

@@ -15,7 +15,7 @@ HIGHEST = 1000
 
 
 def across(parts: Sequence[Section], baseline: str) -> Section | None:
-    """What several sections say together; None if there is only one."""
+    """Return what several sections say together; None if there is only one."""
     told = [part for part in parts if part.measures]
     if len(told) < 2:
         return None
@@ -34,7 +34,10 @@ def across(parts: Sequence[Section], baseline: str) -> Section | None:
 
 
 def _overview(parts: Sequence[Section], baseline: str) -> Table:
-    """The first measure of each section, method by method: agents are compared down the rows."""
+    """Return a table of the first measure of each section, method by method.
+
+    Agents are compared down the rows.
+    """
     rows: list[list[Cell]] = []
     for part in sorted(parts, key=lambda part: part.key):
         measure = part.measures[0]
@@ -71,7 +74,7 @@ Tasks = dict[str, dict[str, list[float]]]
 
 
 def _suite(title: str, name: str, tasks: Tasks, baseline: str) -> list[Table]:
-    """Returns by task (paper: Tables 3 and 11), and what they say together."""
+    """Return tables: returns by task (paper: Tables 3 and 11), and what they say together."""
     methods = list(dict.fromkeys(method for values in tasks.values() for method in values))
     columns = {each: [tasks[task].get(each, []) for task in tasks] for each in methods}
     rows: list[list[Cell]] = [
@@ -110,7 +113,7 @@ def _suite(title: str, name: str, tasks: Tasks, baseline: str) -> list[Table]:
 
 
 def _profile(title: str, name: str, tasks: Tasks) -> Figure:
-    """Share of runs above each return, over all tasks."""
+    """Draw the share of runs above each return, over all tasks."""
     methods = list(dict.fromkeys(method for values in tasks.values() for method in values))
     pooled = np.concatenate([stats.finite(v) for values in tasks.values() for v in values.values()])
     levels = np.linspace(0, max(float(pooled.max(initial=0)), 1.0), POINTS)

@@ -29,7 +29,7 @@ PHASES = ("#7d8590", "#d81b84", "#2487d8", "#e07b00", "#23955a", "#8a63d2")
 
 
 def explorer(run: Run, steps: Stored, number: int) -> str:
-    """The explorer of one run as HTML; `number` keeps apart those of one page."""
+    """Return the explorer of one run as HTML; `number` keeps apart those of one page."""
     order = np.argsort(steps.frame, kind="stable")
     at = order[np.linspace(0, len(order) - 1, min(SHOWN, len(order))).astype(int)]
     changes = run.changes
@@ -69,7 +69,7 @@ def explorer(run: Run, steps: Stored, number: int) -> str:
 
 
 def _bars(relative: Array, visits: Array, colors: list[str]) -> str:
-    """Two rows of bars: chance to be drawn (logarithmic), and visits below."""
+    """Draw two rows of bars as SVG: chance to be drawn (logarithmic), and visits below."""
     floor = max(float(relative[relative > 0].min(initial=1.0)), 1e-6)
     span = max(math.log(max(float(relative.max(initial=0.0)), floor) / floor), 1e-9)
     most = max(int(visits.max(initial=0)), 1)
@@ -88,7 +88,7 @@ def _bars(relative: Array, visits: Array, colors: list[str]) -> str:
 
 
 def _sprite(steps: Stored, at: Array) -> tuple[str, int]:
-    """All pictures in one, as a data address, and how many are side by side; "" if none."""
+    """Return all pictures in one, as a data address, and how many are side by side; "" if none."""
     columns = max(math.ceil(math.sqrt(len(at))), 1)
     if not steps.has("image") or not len(at):
         return "", columns
@@ -109,5 +109,5 @@ def _rounded(values: Array) -> list[float]:
 
 
 def _json(data: Any) -> str:
-    """JSON that cannot end the script element it is in."""
+    """Return JSON that cannot end the script element it is in."""
     return json.dumps(data).replace("<", "\\u003c").replace("&", "\\u0026")

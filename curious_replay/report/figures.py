@@ -23,7 +23,7 @@ TRACKED = (100_000, 200_000, 300_000)
 
 
 def curves(name: str, methods: m.Methods) -> list[Figure]:
-    """Learning curves: the return of training episodes."""
+    """Draw learning curves: the return of training episodes."""
     if not m.has_returns(methods):
         return []
     grid, window = grid_of(methods)
@@ -37,7 +37,7 @@ def curves(name: str, methods: m.Methods) -> list[Figure]:
 
 
 def interactions(name: str, methods: m.Methods) -> list[Figure]:
-    """Contacts with the object so far."""
+    """Draw the contacts with the object so far."""
     if not m.has_interactions(methods):
         return []
     start, (grid, _) = m.first_change(methods), grid_of(methods)
@@ -54,7 +54,10 @@ def interactions(name: str, methods: m.Methods) -> list[Figure]:
 
 
 def pixels(name: str, methods: m.Methods) -> list[Figure]:
-    """From intervals of training, as exact as these are short."""
+    """Draw the pixels of the object that replay holds.
+
+    They are from intervals of training, as exact as these are short.
+    """
     begun = (next((run for run in runs if run.metrics.rows), None) for runs in methods.values())
     names = (name for run in begun if run for name in run.metrics)  # runs of a method log alike
     what = next((name for name in names if name.endswith("_pixels")), None)
@@ -83,7 +86,7 @@ SHARES = {
 
 
 def shares(name: str, methods: m.Methods) -> list[Figure]:
-    """How much of what is replayed is new, is drawn because it is, and is not there twice."""
+    """Draw how much of what is replayed is new, is drawn because it is, and is not there twice."""
     made = []
     for what, caption in SHARES.items():
         column = f"replay/{what}"
@@ -100,7 +103,7 @@ def shares(name: str, methods: m.Methods) -> list[Figure]:
 
 
 def errors(name: str, methods: m.Methods) -> list[Figure]:
-    """Model error on test scenes."""
+    """Draw the model error on test scenes."""
     if not m.has_probes(methods):
         return []
     probed = [model_error.errors_of(run)[0] for run in m.all_runs(methods)]
@@ -118,7 +121,7 @@ def errors(name: str, methods: m.Methods) -> list[Figure]:
 
 
 def spectrum(name: str, methods: m.Methods) -> list[Figure]:
-    """Crafter's ability spectrum."""
+    """Draw Crafter's ability spectrum."""
     if not m.is_crafter(methods):
         return []
     budget = crafter.budget_of(m.all_runs(methods))
@@ -130,7 +133,10 @@ def spectrum(name: str, methods: m.Methods) -> list[Figure]:
 
 
 def trajectories(name: str, part: Section) -> list[Figure]:
-    """Places of agent and object after the change, for as long as the paper shows or there is."""
+    """Draw the places of agent and object after the change.
+
+    They are shown for as long as the paper shows or there is.
+    """
     start, panels = m.first_change(part.methods), {}
     for method, (_, steps) in part.stored.items():
         agent = interaction.position_of(steps, "agent")
@@ -155,12 +161,12 @@ def trajectories(name: str, part: Section) -> list[Figure]:
 def _along_training(
     name: str, methods: m.Methods, bands: Mapping[str, returns.Band], ylabel: str, caption: str
 ) -> list[Figure]:
-    """Curves with the changes of the world marked."""
+    """Draw curves with the changes of the world marked."""
     marked, told = changes_of(methods), _told(caption, bands)
     return [Figure(name, plots.curves(bands, ylabel=ylabel, changes=marked, caption=told))]
 
 
 def _told(caption: str, bands: Mapping[str, returns.Band]) -> str:
-    """The caption, with what there is to say of forks."""
+    """Return the caption, with what there is to say of forks."""
     forked = f" A fork is drawn from its fork on; {TRUNK}, each trunk counts once."
     return caption + (forked if TRUNK in bands else "")

@@ -11,7 +11,7 @@ from curious_replay.report.tables import Table
 
 
 def _pairs(measure: m.Measured, baseline: str) -> list[tuple[str, str]]:
-    """All methods against the baseline, or all pairs if there is none."""
+    """Return the pairs of all methods with the baseline, or all pairs if there is none."""
     names = list(measure.values)
     if baseline in names:
         return [(each, baseline) for each in names if each != baseline]
@@ -19,12 +19,15 @@ def _pairs(measure: m.Measured, baseline: str) -> list[tuple[str, str]]:
 
 
 def tests(measure: m.Measured, baseline: str) -> list[stats.Comparison]:
-    """Each method against the baseline, or all pairs if there is none, corrected together."""
+    """Return tests of each method against the baseline, or of all pairs if there is none.
+
+    They are corrected together.
+    """
     return stats.compare(measure.values, _pairs(measure, baseline), measure.worst)
 
 
 def verdict(measure: m.Measured, found: Sequence[stats.Comparison]) -> str:
-    """The first measure in words, whoever wins."""
+    """Return the first measure in words, whoever wins."""
     said = []
     for test in found:
         better = (test.difference < 0) == measure.lower_is_better
@@ -48,14 +51,14 @@ def verdict(measure: m.Measured, found: Sequence[stats.Comparison]) -> str:
 
 
 def bars(name: str, measure: m.Measured, found: Sequence[stats.Comparison]) -> Figure:
-    """One measure as bars, with p-values."""
+    """Draw one measure as bars, with p-values."""
     caption = f"{measure.name}: mean, standard error, and every run as a point."
     drawn = plots.bars(measure.values, ylabel=measure.name, comparisons=found, caption=caption)
     return Figure(name, drawn)
 
 
 def table_of(name: str, found: Sequence[m.Measured], baseline: str) -> Table:
-    """All measures of all methods."""
+    """Return a table of all measures of all methods."""
     rows: list[list[str | int | float]] = []
     for measure in found:
         against = {test.first: test for test in tests(measure, baseline)}
@@ -84,7 +87,7 @@ def table_of(name: str, found: Sequence[m.Measured], baseline: str) -> Table:
 
 
 def missing_seeds(methods: m.Methods) -> list[str]:
-    """Which runs one would expect, since other methods have them, but are not there."""
+    """Return which runs one would expect, since other methods have them, but are not there."""
     seeds = {method: {run.seed for run in runs} for method, runs in methods.items()}
     every = set().union(*seeds.values())
     return [
@@ -95,7 +98,7 @@ def missing_seeds(methods: m.Methods) -> list[str]:
 
 
 def shared_trunks(methods: m.Methods) -> list[str]:
-    """Which runs of one method were the same run for a while, and are taken for several."""
+    """Return which runs of one method were the same run for a while, and are taken for several."""
     return [
         f"{method}: {', '.join(run.name for run in runs)} share a trunk: they are not independent, "
         "though means and tests take them to be"
@@ -105,7 +108,7 @@ def shared_trunks(methods: m.Methods) -> list[str]:
 
 
 def profile(name: str, measure: m.Measured) -> list[Figure]:
-    """All runs at once: which share of each method's does better than a value."""
+    """Draw all runs at once: which share of each method's does better than a value."""
     values = [stats.finite(measure.values[method]) for method in measure.values]
     known = np.concatenate(values) if values else np.zeros(0)
     if len(values) < 2 or len(known) < 4 or np.ptp(known) == 0:

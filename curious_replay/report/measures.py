@@ -35,14 +35,17 @@ class Measured:
         return (np.inf if self.lower_is_better else -np.inf) if self.never else None
 
     def ranked(self, method: str) -> list[float]:
-        """Values of which larger is better, a run that never got there below all others."""
+        """Return values of which larger is better.
+
+        A run that never got there is below all others.
+        """
         worst = -1e300 if self.never else np.nan
         sign = -1 if self.lower_is_better else 1
         return [sign * v if np.isfinite(v) else worst for v in self.values.get(method, [])]
 
 
 def measures(methods: Methods) -> list[Measured]:
-    """All that these runs can tell, the paper's own measure first."""
+    """Return all that these runs can tell, the paper's own measure first."""
     found: list[Measured] = []
     for kind in (_crafter, _interaction, _returns, _retention, _model_error, _forgetting):
         found += kind(methods)
@@ -50,48 +53,48 @@ def measures(methods: Methods) -> list[Measured]:
 
 
 def first_change(methods: Methods) -> int:
-    """The frame of the first change that a run knows of; 0 if there is none."""
+    """Return the frame of the first change that a run knows of; 0 if there is none."""
     return next((run.first_change for run in all_runs(methods) if run.first_change), 0)
 
 
 def undone(methods: Methods) -> tuple[int, int] | None:
-    """Frames of the first change that is undone, and of its undoing; None if none is."""
+    """Return the frames of the first change that is undone, and of its undoing; None if none is."""
     return next((run.undone for run in all_runs(methods) if run.undone), None)
 
 
 def window_of(methods: Methods) -> int:
-    """Frames over which values are averaged: a twentieth of the shortest run."""
+    """Return the frames over which values are averaged: a twentieth of the shortest run."""
     return max(common_end(methods) // 20, 1)
 
 
 def all_runs(methods: Methods) -> Iterator[Run]:
-    """Runs of all methods."""
+    """Yield the runs of all methods."""
     for runs in methods.values():
         yield from runs
 
 
 def is_crafter(methods: Methods) -> bool:
-    """Whether episodes have achievements."""
+    """Return whether episodes have achievements."""
     return any("achievement/wake_up" in run.episodes for run in all_runs(methods))
 
 
 def has_interactions(methods: Methods) -> bool:
-    """Whether contacts with an object were counted."""
+    """Return whether contacts with an object were counted."""
     return any("log/contacts" in run.metrics for run in all_runs(methods))
 
 
 def has_returns(methods: Methods) -> bool:
-    """Whether some episode of training had a return other than 0."""
+    """Return whether some episode of training had a return other than 0."""
     return any(np.any(np.nan_to_num(run.played()["return"])) for run in all_runs(methods))
 
 
 def has_probes(methods: Methods) -> bool:
-    """Whether world models were probed."""
+    """Return whether world models were probed."""
     return any(run.probes.rows for run in all_runs(methods))
 
 
 def common_end(methods: Methods) -> int:
-    """The last frame of the shortest run that has any."""
+    """Return the last frame of the shortest run that has any."""
     return min((run.frames_done for run in all_runs(methods) if run.frames_done), default=0)
 
 
@@ -160,7 +163,7 @@ def _returns(methods: Methods) -> list[Measured]:
 
 
 def _retention(methods: Methods) -> list[Measured]:
-    """What is left of the first phase once the change is undone (paper: Table 10)."""
+    """Return what is left of the first phase once the change is undone (paper: Table 10)."""
     found = undone(methods)
     if found is None or not has_returns(methods):
         return []
@@ -179,7 +182,7 @@ def _retention(methods: Methods) -> list[Measured]:
 
 
 def forgettings(methods: Methods) -> dict[str, list[model_error.Forgetting]]:
-    """Model error before and after the object is removed, of each run; {} if it never is."""
+    """Return the model error before and after the object is removed, of each run; {} if never."""
     found = undone(methods)
     if found is None or not has_probes(methods):
         return {}

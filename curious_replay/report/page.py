@@ -94,7 +94,7 @@ def report(
 
 
 def assemble(title: str, subtitle: str, contents: str, body: str) -> str:
-    """A page of its own around HTML: `contents` are list items, `body` sections."""
+    """Return a page of its own around HTML: `contents` are list items, `body` sections."""
     script = _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _fill(
@@ -110,7 +110,7 @@ def assemble(title: str, subtitle: str, contents: str, body: str) -> str:
 
 
 def _methods(runs: Sequence[Run], by: Sequence[str]) -> dict[str, list[Run]]:
-    """Runs by method; those whose buffer was cleared are a method of their own."""
+    """Return runs by method; those whose buffer was cleared are a method of their own."""
     found: dict[str, list[Run]] = {}
     for (*names, cleared), each in group(runs, (*by, "replay.clear_at_change")).items():
         control = "" if cleared in ("None", "0") else f", cleared at change {cleared}"
@@ -146,7 +146,7 @@ def _section(part: Section, number: int) -> str:
 
 
 def _last_video(method: str, runs: Sequence[Run]) -> str:
-    """What the model of a method dreamt last."""
+    """Return as HTML what the model of a method dreamt last."""
     folders = [run.folder / VIDEOS for run in runs if not (run.folder / VIDEOS).is_symlink()]
     videos = [video for folder in folders for video in sorted(folder.glob("open-loop-*"))]
     return _video(videos[-1], method) if videos else ""
@@ -158,7 +158,7 @@ def _video(path: Path, method: str) -> str:
 
 
 def video_html(path: Path, caption: str) -> str:
-    """A video inside the page, named only if it is too large for it."""
+    """Return the HTML of a video inside the page, named only if it is too large for it."""
     try:
         with open_file(path) as file:
             content = file.read(VIDEO_BYTES + 1)
@@ -176,13 +176,16 @@ def video_html(path: Path, caption: str) -> str:
 
 
 def figure_html(drawn: chart.Chart, prefix: str) -> str:
-    """A chart inside the page: its text takes the page's colour, its names are its own."""
+    """Return the HTML of a chart inside the page.
+
+    Its text takes the page's colour, its names are its own.
+    """
     svg = drawn.svg()
     svg = svg[svg.index("<svg") :].replace(chart.INK, "currentColor")
     seen: dict[str, int] = {}
 
     def named(found: re.Match[str]) -> str:
-        """A name for each element; what matplotlib defines twice it defines alike."""
+        """Return a name for each element; what matplotlib defines twice it defines alike."""
         seen[found[1]] = seen.get(found[1], 0) + 1
         again = f"-{seen[found[1]]}" if seen[found[1]] > 1 else ""
         return f'id="f{prefix}-{found[1]}{again}"'

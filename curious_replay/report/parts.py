@@ -48,20 +48,20 @@ class Section:
 
 
 def grid_of(methods: m.Methods) -> tuple[np.ndarray, int]:
-    """Points [POINTS] along the frames of all runs, and a window for means, in frames."""
+    """Return points [POINTS] along the frames of all runs, and a window for means, in frames."""
     last = max((run.frames_done for run in m.all_runs(methods)), default=0)
     return np.linspace(0, last, POINTS + 1)[1:].astype(np.int64), max(last // 25, 1)
 
 
 def changes_of(methods: m.Methods) -> chart.ChangeMarks:
-    """The changes that the runs went through, from one that tells them."""
+    """Return the changes that the runs went through, from one that tells them."""
     return next((run.changes for run in m.all_runs(methods) if len(run.changes) > 1), ())
 
 
 def bands_along(
     methods: m.Methods, frames: np.ndarray, line: Line, grid: np.ndarray | None = None
 ) -> dict[str, returns.Band]:
-    """Mean and standard error of each method at each of `frames`, drawn over `grid` if given.
+    """Return each method's mean and standard error at each of `frames`, drawn over `grid` if given.
 
     Runs that share a trunk are one run before their fork. A method's curve begins where its runs
     are themselves, and what is before is a line of its own, with each trunk once.
@@ -87,10 +87,10 @@ def bands_of(
     before: float = 0.0,
     grid: np.ndarray | None = None,
 ) -> dict[str, returns.Band]:
-    """The same from rows of runs: the last row up to each point, nothing after the end.
+    """Return the bands of `bands_along` from rows of runs.
 
-    `before` is the value ahead of the first row. Where there is a `grid`, frames of rows count as
-    its points do.
+    They have the last row up to each point, nothing after the end. `before` is the value ahead of
+    the first row. Where there is a `grid`, frames of rows count as its points do.
     """
     points = frames if grid is None else grid
 

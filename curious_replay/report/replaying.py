@@ -12,7 +12,7 @@ from curious_replay.report.tables import Cell, Table
 
 
 def along_the_buffer(name: str, part: Section) -> list[Figure]:
-    """Chances and visits by the frame at which a step was seen, and by its age."""
+    """Draw chances and visits by the frame at which a step was seen, and by its age."""
     frames = {
         method: replay_probe.profile(steps.frame, steps.chance, steps.visits, POINTS)
         for method, (_, steps) in part.stored.items()
@@ -37,7 +37,7 @@ def along_the_buffer(name: str, part: Section) -> list[Figure]:
 
 
 def by_phase(name: str, part: Section) -> list[Table]:
-    """How much of the buffer, of the next draws and of all visits belongs to each phase."""
+    """Return how much of the buffer, of the next draws and of all visits belongs to each phase."""
     rows: list[list[Cell]] = []
     for method, runs in part.methods.items():
         found: dict[str, list[tuple[float, ...]]] = {}
@@ -68,21 +68,21 @@ def by_phase(name: str, part: Section) -> list[Table]:
 
 
 def _phases(run: Run) -> Iterator[tuple[str, tuple[float, ...]]]:
-    """Of each phase in a run's last snapshot: its name, and the numbers of `by_phase`."""
+    """Yield the name and the numbers of `by_phase` of each phase in a run's last snapshot."""
     seen = snapshots.newest(run)
     if seen is None or not len(seen.ids):
         return
     profile = replay_probe.by_phase(seen.phase, seen.chance, seen.visits)
-    draws, visits = profile.priority * profile.count, profile.visits * profile.count
+    draws, visits = profile.chance * profile.count, profile.visits * profile.count
     for i, phase in enumerate(profile.position.astype(int)):
         shares = [each[i] / max(each.sum(), 1e-300) for each in (profile.count, draws, visits)]
         inside = seen.phase == phase
         novelty = 100 * seen.chance_by_count[inside].sum() / max(seen.chance[inside].sum(), 1e-300)
-        yield str(seen.phases[phase]), (*shares, profile.priority[i], profile.visits[i], novelty)
+        yield str(seen.phases[phase]), (*shares, profile.chance[i], profile.visits[i], novelty)
 
 
 def by_resource(name: str, methods: m.Methods) -> list[Table]:
-    """Crafter: the paper's Tables 9, 7 and 8, as far as the runs can tell."""
+    """Return the paper's Tables 9, 7 and 8 of Crafter, as far as the runs can tell."""
     if not m.is_crafter(methods):
         return []
     made = [_steps_to_success(name, methods)]

@@ -8,9 +8,9 @@ from curious_replay.report.tables import Cell, Table
 
 
 def forgetting_table(name: str, methods: m.Methods) -> list[Table]:
-    """Model error before and after the object is removed (paper: Figure 9), by method.
+    """Return a table of the model error before and after the object is removed, by method.
 
-    The control are all runs whose buffer was cleared at a change.
+    Paper: Figure 9. The control are all runs whose buffer was cleared at a change.
     """
     found = m.forgettings(methods)
     if not found:
@@ -40,7 +40,7 @@ def forgetting_table(name: str, methods: m.Methods) -> list[Table]:
 
 
 def _mean(runs: list[model_error.Forgetting]) -> model_error.Forgetting:
-    """Means over the runs that have a value before and after."""
+    """Return means over the runs that have a value before and after."""
     known = [each for each in runs if np.isfinite(each.rise)]
     values = [
         stats.summary([getattr(each, what) for each in known]).mean

@@ -29,7 +29,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
     def html(self) -> str:
-        """A table element; every cell is escaped."""
+        """Return a table element; every cell is escaped."""
         head = "".join(
             f'<th scope="col"{"" if self._is_text(i) else RIGHT}>{escape(name)}</th>'
             for i, name in enumerate(self.columns)
@@ -45,7 +45,7 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Comma-separated, numbers as shown; text cannot begin a spreadsheet's formula."""
+        """Return it as CSV, numbers as shown; text cannot begin a spreadsheet's formula."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(self.columns)
@@ -54,7 +54,7 @@ class Table:
         return out.getvalue()
 
     def latex(self) -> str:
-        """A booktabs table."""
+        """Return a booktabs table."""
         align = "".join("l" if self._is_text(i) else "r" for i in range(len(self.columns)))
         lines = [" & ".join(map(_latex_cell, row)) + r" \\" for row in (self.columns, *self.rows)]
         return "\n".join([
@@ -68,7 +68,7 @@ class Table:
 
 
 def number(value: float) -> str:
-    """At most four digits that matter; a dash for no number."""
+    """Return a number with at most four digits that matter; a dash for no number."""
     if not math.isfinite(value):
         return "–"
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):

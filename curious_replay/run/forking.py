@@ -99,7 +99,7 @@ def fork_run(parent: Path, folder: Path, config: Config, at: int | None = None) 
 
 @contextmanager
 def _checkpoint(parent: Path, at: int | None) -> Iterator[Path]:
-    """The checkpoint to begin from, which stays as it is meanwhile.
+    """Yield the checkpoint to begin from, which stays as it is meanwhile.
 
     Of a run in progress only those that it keeps do.
     """
@@ -121,7 +121,7 @@ def _checkpoint(parent: Path, at: int | None) -> Iterator[Path]:
 
 @contextmanager
 def _taking_shape(folder: Path) -> Iterator[Path]:
-    """A folder to write to, which becomes `folder` at the end, or is gone.
+    """Yield a folder to write to, which becomes `folder` at the end, or is gone.
 
     What a killed fork left of it is removed first.
     """
@@ -179,7 +179,10 @@ def _refuse_past(saved: Saved, before: Config, config: Config) -> None:
 
 
 def _state(saved: Saved, before: Config, config: Config) -> dict[str, Any]:
-    """What the fork begins with: what the parent had, but for what other settings make void."""
+    """Return the state that the fork begins with.
+
+    It is what the parent had, but for what other settings make void.
+    """
     state, names = dict(saved.state), differences(before, config)
     if any(name.startswith("--replay") and name not in NOT_DRAWN_BY for name in names):
         state["learner"] = {**state["learner"], "next": None}
@@ -191,7 +194,7 @@ def _state(saved: Saved, before: Config, config: Config) -> dict[str, Any]:
 
 
 def _write_checkpoint(new: Path, saved: Saved, state: dict[str, Any], config: Config) -> None:
-    """The one checkpoint of the fork: the parent's, with the priorities of its own rule."""
+    """Write the fork's one checkpoint: the parent's, with the priorities of its own rule."""
     path = new / CHECKPOINTS / saved.path.name
     path.mkdir(parents=True)
     directory = new / "replay" if config.replay.storage == "disk" else None
@@ -206,7 +209,7 @@ def _write_checkpoint(new: Path, saved: Saved, state: dict[str, Any], config: Co
 
 
 def _write_record(new: Path, parent: Path, saved: Saved, frame: int) -> None:
-    """Lines, snapshots and videos up to the checkpoint."""
+    """Write lines, snapshots and videos up to the checkpoint."""
     for name, size in sizes_at(parent, saved.state.get("record", {})).items():
         check_reaches(parent / name, size)
         if size:
@@ -223,7 +226,10 @@ def _write_record(new: Path, parent: Path, saved: Saved, frame: int) -> None:
 def _write_origin(
     new: Path, parent: Path, saved: Saved, frame: int, changed: Mapping[str, Any]
 ) -> None:
-    """meta.json: what the parent knew of itself, who begins the fork, and what it is a fork of."""
+    """Write meta.json.
+
+    It has what the parent knew of itself, who begins the fork, and what it is a fork of.
+    """
     meta = read_meta(parent)
     meta.pop("wandb", None)  # there, a fork is a run of its own
     origin = {
@@ -241,7 +247,7 @@ def _write_origin(
 
 
 def _files(folder: Path) -> list[Path]:
-    """Files in a folder, without links, in order; none if there is no folder."""
+    """Return the files in a folder, without links, in order; none if there is no folder."""
     if not folder_itself(folder).is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.is_file() and not path.is_symlink())

@@ -47,7 +47,7 @@ class Needs:
         return self.replay_disk + self.agent_disk
 
     def lines(self) -> list[str]:
-        """What a person wants to know of it."""
+        """Return the lines that tell a person what is needed."""
         return [
             f"replay: {self.steps:,} steps of {size(self.step_bytes)}, {size(self.replay_memory)} "
             "of memory",
@@ -58,7 +58,7 @@ class Needs:
 
 
 def needs(config: Config, facts: EnvFacts, agent: Agent) -> Needs:
-    """What the run will take at most."""
+    """Return what the run will take at most."""
     parameters = sum(parameter.numel() for parameter in agent.parameters())
     steps = min(config.replay.capacity, config.train.steps * 2)  # ends of episodes are stored too
     mixed = isinstance(config.replay.rule(), Mixture)
@@ -108,7 +108,10 @@ def check(needed: Needs, folder: Path, storage: str) -> None:
 
 
 def used_disk(folder: Path) -> int:
-    """Bytes that a run folder takes already; files that several checkpoints share count once."""
+    """Return the bytes that a run folder takes already.
+
+    Files that several checkpoints share count once.
+    """
     seen: dict[tuple[int, int], int] = {}
     for path in folder.rglob("*"):
         if path.is_file():
@@ -118,7 +121,7 @@ def used_disk(folder: Path) -> int:
 
 
 def size(count: float) -> str:
-    """Bytes in words: 12.3 GB."""
+    """Return bytes in words: 12.3 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(count) < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -35,7 +35,7 @@ class SavedRun:
 
 
 def pick_device(name: str, option: str = "--train.device") -> str:
-    """What "auto" stands for here; `option` is where the name was given."""
+    """Return the device to use, "auto" resolved; `option` is where the name was given."""
     if name != "auto":
         if name == "cuda" and not torch.cuda.is_available():
             raise UsageError(f"{option} cuda: torch finds no graphics card here; use cpu")
@@ -44,7 +44,7 @@ def pick_device(name: str, option: str = "--train.device") -> str:
 
 
 def make_agent(config: Config, facts: EnvFacts) -> Agent:
-    """A new agent for the environment."""
+    """Make a new agent for the environment."""
     make = AGENTS[config.choice.agent].make
     seed = seed_of(config.seed, "agent")
     return make(config.agent, facts.spaces, seed, pick_device(config.train.device))
@@ -53,7 +53,7 @@ def make_agent(config: Config, facts: EnvFacts) -> Agent:
 def load_agent(
     folder: str | Path, device: Device = "auto", note: Callable[[str], None] = warnings.warn
 ) -> SavedRun:
-    """The agent of a run as it was last saved."""
+    """Load the agent of a run as it was last saved."""
     pick_device(device, "--device")  # before anything is read, and by the name it has here
     config = load_config(folder)
     config = replace(config, train=replace(config.train, device=device))
@@ -114,7 +114,7 @@ def evaluate(
 
 
 def _with_episodes_of(frames: int, config: Config) -> Config:
-    """The settings, with episodes of so many frames."""
+    """Return the settings, with episodes of so many frames."""
     if not isinstance(config.env, SimulatedConfig):
         raise UsageError(f"--episode-frames: episodes of {config.choice.env} end by themselves")
     if frames < 1:

@@ -141,7 +141,7 @@ def _record(
     facts: EnvFacts,
     agent: Agent,
 ) -> Record:
-    """The record of a new run, or that of one which is there, cut to where it was saved."""
+    """Return the record of a new run, or that of one which is there, cut to where it was saved."""
     shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
     if lock is None:
         record = Record.create(folder, config.to_json(), seed=config.seed, **shows)
@@ -163,7 +163,7 @@ def _record(
 def _replay(
     config: Config, folder: Path, agent: Agent, checkpoints: Checkpoints, console: Console
 ) -> tuple[Saved | None, ReplayBuffer]:
-    """The last checkpoint and its replay, or none and an empty one."""
+    """Return the last checkpoint and its replay, or None and an empty one."""
     directory = folder / "replay" if config.replay.storage == "disk" else None
     rule = config.replay.rule()
     found = checkpoints.resume(directory, rule, lambda text: console.print(text, soft_wrap=True))
@@ -194,7 +194,7 @@ def _check_changes(config: Config, facts: EnvFacts) -> None:
 
 
 def _check_camera(folder: Path, facts: EnvFacts) -> None:
-    """Pictures of another camera differ, so a run must not change it."""
+    """Refuse another camera than before: its pictures differ, so a run must not change it."""
     before = read_meta(folder).get("camera")
     if before is not None and facts.camera != before:
         raise UsageError(

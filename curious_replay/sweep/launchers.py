@@ -55,7 +55,7 @@ class SlurmOptions:
 def launcher(
     name: str, at_once: int, threads: int, ray: RayOptions, slurm: SlurmOptions
 ) -> Iterator[Launcher]:
-    """The launcher that was asked for; UsageError if what it needs is not installed."""
+    """Yield the launcher that was asked for; UsageError if what it needs is not installed."""
     if name == "ray":
         _need("ray", "ray")
         from curious_replay.sweep.on_ray import RayLauncher  # noqa: PLC0415
@@ -95,7 +95,7 @@ def _need_slurm() -> None:
 
 
 def _cards() -> list[str]:
-    """Names of the graphics cards that PyTorch can use here."""
+    """Return the names of the graphics cards that PyTorch can use here."""
     import torch  # noqa: PLC0415
 
     count = torch.cuda.device_count()

@@ -31,7 +31,7 @@ class LocalLauncher:
     """Carries out tasks side by side, in the order in which they come."""
 
     def __init__(self, at_once: int, cards: Sequence[str] = ()) -> None:
-        """`cards`: names of the graphics cards to spread the tasks over, as CUDA knows them."""
+        """Prepare to spread the tasks over graphics cards; `cards` are their names for CUDA."""
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(PRELOADED)
         self._at_once, self._cards = at_once, cards
@@ -94,7 +94,7 @@ def _start(process: ForkServerProcess) -> None:
 
 
 def _work(task: Task, card: str | None) -> None:
-    """What the process of a task does."""
+    """Run a task in its own process, and exit with its code."""
     # The server that forks it was started by one who held these back.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     if card is not None:

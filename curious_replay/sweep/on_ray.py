@@ -24,7 +24,7 @@ class RayLauncher:
     """Hands tasks to a cluster; use as a context manager."""
 
     def __init__(self, address: str, threads: int, gpus: float) -> None:
-        """`threads` and `gpus` are those of one task; Ray runs as many tasks as fit."""
+        """Prepare for tasks of `threads` and `gpus` each; Ray runs as many tasks as fit."""
         self._address, self._threads, self._gpus = address, threads, gpus
         self._tasks: dict[ray.ObjectRef[int], str] = {}
 
@@ -96,7 +96,7 @@ class RayLauncher:
 
 
 def _work(task: Task) -> int:
-    """What a worker does."""
+    """Run a task in a worker; return the code of `Ended`."""
     with repeats_ignored():
         return run_task(task)
 
@@ -107,7 +107,7 @@ def _start_here() -> None:
 
 
 def _answers(address: str) -> bool:
-    """Whether somebody listens there; Ray itself would try for minutes."""
+    """Return whether somebody listens there; Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()

@@ -49,7 +49,7 @@ class _Resumable:
         return code
 
     def checkpoint(self, task: Task) -> DelayedSubmission:
-        """What to queue instead of a job whose time is over: the same, which resumes."""
+        """Return what to queue instead of a job whose time is over: the same, which resumes."""
         return DelayedSubmission(self, task)
 
 

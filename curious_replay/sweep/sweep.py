@@ -60,11 +60,11 @@ class Sweep:
         return cls(entries)
 
     def of_status(self, *wanted: Status) -> list[TaskState]:
-        """Tasks that are in one of these states."""
+        """Return the tasks that are in one of these states."""
         return [entry for entry in self.entries.values() if entry.status in wanted]
 
     def held(self, entry: TaskState) -> bool:
-        """Whether it cannot begin yet: its trunk is not complete."""
+        """Return whether it cannot begin yet: its trunk is not complete."""
         trunk = entry.task.trunk
         return (
             trunk is not None and not entry.begun and self.entries[trunk.name].status != "complete"
@@ -122,7 +122,7 @@ class Sweep:
                     entry.reason = f"its trunk {trunk.task.name} failed: {trunk.reason}"
 
     def _failed(self, ended: Ended) -> TaskState | None:
-        """Write down how a task ended; the task if it did not end well."""
+        """Write down how a task ended; return the task if it did not end well."""
         entry = self.entries[ended.name]
         entry.reason = ended.reason or last_line(entry.task)
         try:
@@ -136,7 +136,7 @@ class Sweep:
         return entry
 
     def _made_room(self, entry: TaskState, ended: Ended) -> bool:
-        """Whether it saved and stopped for somebody else's sake, which is no failure."""
+        """Return whether it saved and stopped for somebody else's sake, which is no failure."""
         if ended.code < 128:
             return False
         # Bounded: who is stopped again and again at the same step is stopped because of itself,
@@ -153,7 +153,7 @@ def _look(task: Task) -> TaskState:
 
 
 def last_line(task: Task) -> str:
-    """The last thing that a task said."""
+    """Return the last thing that a task said."""
     if not task.log.exists():
         return f"it left no log at {task.log}"
     lines = task.log.read_text(encoding="utf-8", errors="replace").split("\n")

@@ -56,7 +56,7 @@ class SweepTable:
                 self._console.print(self._line(entry), highlight=False, soft_wrap=True)
 
     def picture(self) -> Group:
-        """The table as it is now."""
+        """Return the table as it is now."""
         entries = sorted(self._sweep.entries.values(), key=lambda e: ORDER.index(e.status))
         table = Table(box=None, pad_edge=False)
         table.add_column("run", overflow="fold")  # its seed is at the end: nothing is cut off
@@ -80,7 +80,7 @@ class SweepTable:
         )
 
     def _left(self, entry: TaskState, done: int) -> str:
-        """Time that a run may still take, at the pace that it has had so far."""
+        """Return the time that a run may still take, at the pace that it has had so far."""
         if entry.status != "running" or entry.task.name not in self._begun:
             return ""
         seconds, steps = self._begun[entry.task.name]

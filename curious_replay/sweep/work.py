@@ -40,17 +40,17 @@ class Launcher(Protocol):
         """Take over these tasks and return at once."""
 
     def running(self) -> set[str]:
-        """Names of those that have begun and not ended."""
+        """Return the names of those that have begun and not ended."""
 
     def ended(self) -> list[Ended]:
-        """Those that ended since the last call."""
+        """Return those that ended since the last call."""
 
     def stop(self) -> None:
         """Let all that run save and stop, forget the others, and return when that is done."""
 
 
 def describe(error: Exception) -> str:
-    """An error in one line: the last one, which says most where it quotes another machine."""
+    """Describe an error in one line: its last, which says most where it quotes another machine."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 

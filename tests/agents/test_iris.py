@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.interface import NonFiniteError, Stream
 from curious_replay.agents.iris import Iris
-from curious_replay.agents.iris_model import Dream, Outcome
+from curious_replay.agents.iris_model import Dream, DreamStep
 from curious_replay.agents.spaces import Spaces
 
 # What learns from what, and when.
@@ -179,7 +179,7 @@ def test_actor_and_critic_learn_what_pays():
 
     def step(dream, action, noise):
         reward = (action == 2).float()
-        return Outcome(dream.tokens, reward, torch.zeros_like(reward))
+        return DreamStep(dream.tokens, reward, torch.zeros_like(reward))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Dream, "step", step)
@@ -202,7 +202,7 @@ def test_losses_of_actor_and_critic():
 
     def step(dream, action, noise):
         chosen.append(action)
-        return Outcome(dream.tokens, *next(played))
+        return DreamStep(dream.tokens, *next(played))
 
     def look(picture, memory):
         opinions.append(forward(picture, memory))

@@ -23,7 +23,7 @@ def test_profile_across_the_buffer():
     chance = replay_probe.relative([1, 1, 2, 4])
     found = replay_probe.profile([0, 1, 2, 9], chance, [8, 6, 4, 0], bins=3)
     assert found.position.tolist() == pytest.approx([1.5, 7.5])  # of 0 to 3 and 6 to 9
-    assert found.priority.tolist() == pytest.approx([2 / 3, 2])
+    assert found.chance.tolist() == pytest.approx([2 / 3, 2])
     assert found.visits.tolist() == [6, 0]
     assert found.count.tolist() == [3, 1]
     assert replay_probe.profile([], [], []).count.tolist() == []
@@ -33,7 +33,7 @@ def test_profile_across_the_buffer():
 def test_by_phase():
     found = replay_probe.by_phase([0, 0, 2], replay_probe.relative([1, 1, 4]), [5, 7, 1])
     assert found.position.tolist() == [0, 2]
-    assert found.priority.tolist() == [0.5, 2]
+    assert found.chance.tolist() == [0.5, 2]
     assert found.visits.tolist() == [6, 1]
 
 

@@ -6,7 +6,7 @@ from trajectories import from_json, to_json
 from curious_replay.envs.schedule import Schedule
 from curious_replay.envs.toys import mirror
 from curious_replay.envs.toys.mirror import Mirror
-from curious_replay.envs.toys.toy import Count, CountingWorld, read_count
+from curious_replay.envs.toys.toy import CountingPicture, CountingWorld, read_count
 from curious_replay.envs.toys.two_rooms import DOWN, LEFT, RIGHT, STAY, UP, TwoRooms
 
 MAGENTA = (255, 0, 255)
@@ -24,15 +24,15 @@ def walk(env, actions):
 def test_counting_world_shows_step_episode_and_action():
     env = CountingWorld(length=3)
     observation, _ = env.reset(seed=0)
-    assert read_count(observation["image"]) == Count(step=0, episode=0, action=None)
+    assert read_count(observation["image"]) == CountingPicture(step=0, episode=0, action=None)
     for step, action in enumerate((2, 0, 1), start=1):
         observation, reward, terminated, truncated, info = env.step(action)
-        assert read_count(observation["image"]) == Count(step, 0, action)
+        assert read_count(observation["image"]) == CountingPicture(step, 0, action)
         assert reward == step
         assert info["log_step"] == step
         assert (terminated, truncated) == (step == 3, False)
     observation, _ = env.reset()
-    assert read_count(observation["image"]) == Count(step=0, episode=1, action=None)
+    assert read_count(observation["image"]) == CountingPicture(step=0, episode=1, action=None)
 
 
 @pytest.mark.parametrize("size", [16, 32, 33, 64, 128])
@@ -41,7 +41,7 @@ def test_counts_beyond_one_byte_are_readable_at_every_size(size):
     env.reset(seed=0)
     env.set_state({**env.get_state(), "step": 70_000, "episode": 300})
     observation, *_ = env.step(1)
-    assert read_count(observation["image"]) == Count(70_001, 300, 1)
+    assert read_count(observation["image"]) == CountingPicture(70_001, 300, 1)
 
 
 def test_counting_world_may_end_by_time_limit():

@@ -12,7 +12,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from curious_replay.envs import make
-from curious_replay.envs.toys.toy import Count, CountingWorld, read_count
+from curious_replay.envs.toys.toy import CountingPicture, CountingWorld, read_count
 from curious_replay.envs.toys.two_rooms import STAY, TwoRooms
 from curious_replay.envs.vectors.pool import Restarts, WorkerError, WorkerPool
 from curious_replay.envs.vectors.vector import RestartingVectorEnv, make_vector
@@ -109,7 +109,7 @@ def test_environments_step_together_and_reset_on_the_next_step(build, processes)
     env = build(worlds, processes=processes)
     assert env.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
     observations, infos = env.reset(seed=0)
-    assert counts(observations) == [Count(0, 0, None)] * 2
+    assert counts(observations) == [CountingPicture(0, 0, None)] * 2
     assert infos["is_first"].tolist() == [True, True]
     seen = []
     for step in range(5):
@@ -140,8 +140,8 @@ def test_returned_observations_stay_as_they_are(build):
     second = env.step(zeros(env))[0]
     second["image"][:] = 99
     env.step(zeros(env))
-    assert counts(first) == [Count(0, 0, None)]
-    assert counts(env.observations) == [Count(2, 0, 0)]
+    assert counts(first) == [CountingPicture(0, 0, None)]
+    assert counts(env.observations) == [CountingPicture(2, 0, 0)]
     assert (second["image"] == 99).all()
 
 
@@ -161,7 +161,7 @@ def test_failed_worker_is_restarted_and_its_episode_truncated(
     with caplog.at_level(logging.WARNING):
         observations, rewards, terminated, truncated, infos = env.step(zeros(env))
     # The other worker goes on; the failed one repeats its last observation and ends.
-    assert counts(observations) == [Count(3, 0, 0), Count(2, 0, 0)]
+    assert counts(observations) == [CountingPicture(3, 0, 0), CountingPicture(2, 0, 0)]
     np.testing.assert_array_equal(observations["image"][1], before["image"][1])
     assert (rewards.tolist(), terminated.tolist()) == ([3.0, 0.0], [False, False])
     assert truncated.tolist() == [False, True]
@@ -175,12 +175,12 @@ def test_failed_worker_is_restarted_and_its_episode_truncated(
     assert reason in caplog.text
     # The next step opens a new episode, marked as such, and the world goes on from there.
     observations, rewards, terminated, truncated, infos = env.step(zeros(env))
-    assert counts(observations) == [Count(4, 0, 0), Count(0, 0, None)]
+    assert counts(observations) == [CountingPicture(4, 0, 0), CountingPicture(0, 0, None)]
     assert infos["is_first"].tolist() == [False, True]
     assert not (terminated | truncated).any()
     assert not infos["worker_restarted"].any()
     observations, *_ = env.step(zeros(env))
-    assert counts(observations) == [Count(5, 0, 0), Count(1, 0, 0)]
+    assert counts(observations) == [CountingPicture(5, 0, 0), CountingPicture(1, 0, 0)]
 
 
 def test_no_transition_joins_two_episodes_whenever_a_worker_dies(build):
@@ -213,7 +213,7 @@ def test_failure_at_reset_is_mended_within_the_reset(build, tmp_path, seed):
     faulty = partial(Faulty, kind="exit", reset=0, once=str(tmp_path / "broken"))
     env = build([CountingWorld, faulty])
     observations, infos = env.reset(seed=seed)
-    assert counts(observations) == [Count(0, 0, None)] * 2
+    assert counts(observations) == [CountingPicture(0, 0, None)] * 2
     assert env.restarts.tolist() == [0, 1]
     assert not infos["worker_restarted"].any()  # no episode was cut
 
@@ -224,7 +224,7 @@ def test_failure_at_an_automatic_reset_is_mended_within_the_step(build, tmp_path
     env.reset(seed=0)
     assert env.step(zeros(env))[2].tolist() == [True]
     observations, _, terminated, truncated, infos = env.step(zeros(env))
-    assert counts(observations) == [Count(0, 0, None)]
+    assert counts(observations) == [CountingPicture(0, 0, None)]
     assert infos["is_first"].tolist() == [True]
     assert not (terminated | truncated).any()
 
@@ -379,7 +379,7 @@ def test_late_answer_to_a_call_is_not_taken_for_another(build):
         env.call("answer_late")
     env._pool.policy = QUICK
     assert env.step(zeros(env))[3].tolist() == [True, True]
-    assert counts(env.step(zeros(env))[0]) == [Count(0, 0, None)] * 2
+    assert counts(env.step(zeros(env))[0]) == [CountingPicture(0, 0, None)] * 2
 
 
 @both_ways
@@ -419,7 +419,7 @@ def test_interrupt_from_the_terminal_is_left_to_the_main_process(build):
     env = build([CountingWorld])
     env.reset(seed=0)
     os.kill(env._pool._workers[0].process.pid, signal.SIGINT)
-    assert counts(env.step(zeros(env))[0]) == [Count(1, 0, 0)]
+    assert counts(env.step(zeros(env))[0]) == [CountingPicture(1, 0, 0)]
     assert env.restarts.tolist() == [0]
 
 

@@ -36,7 +36,7 @@ class OneHotPolicy:
         return draw_one_hot(mix_uniform(self.logits, self.unimix).detach(), noise.squeeze(-1))
 
     def log_probability(self, action: Tensor) -> Tensor:
-        """In nats, [...]; no gradient passes into the action."""
+        """Return an action's log-probability in nats, [...]; no gradient passes into the action."""
         return (log_mix_uniform(self.logits, self.unimix) * action.detach()).sum(-1)
 
     @property
@@ -111,7 +111,7 @@ class TruncatedPolicy:
 
 
 def _density(x: Tensor) -> Tensor:
-    """Of the standard normal distribution."""
+    """Return the density of the standard normal distribution at x."""
     return torch.exp(-0.5 * x.square()) / math.sqrt(2 * math.pi)
 
 
@@ -151,7 +151,7 @@ class SquashedPolicy:
 
 
 def _log_tanh_slope(x: Tensor) -> Tensor:
-    """Logarithm of the derivative of tanh, exact also where that is tiny."""
+    """Return the logarithm of the derivative of tanh, exact also where that is tiny."""
     return 2 * (math.log(2) - x - F.softplus(-2 * x))
 
 
@@ -180,18 +180,18 @@ class Actor(nn.Module):
         self.network = mlp(inputs, layers, units, actions if discrete else 2 * actions, style)
 
     def forward(self, feature: Features) -> Tensor:
-        """[..., inputs] -> outputs, which `policy` understands."""
+        """Return the network's outputs, which `policy` understands, for features [..., inputs]."""
         outputs: Tensor = self.network(feature)
         return outputs
 
     def policy(self, outputs: Tensor) -> Policy:
-        """What the network's outputs say."""
+        """Return the policy that the network's outputs describe."""
         if self.discrete:
             return OneHotPolicy(outputs, self.unimix)
         return self.continuous(outputs)
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
-        """What `sample` of a policy needs for states of `shape`."""
+        """Draw the noise that `sample` of a policy needs for states of `shape`."""
         if self.discrete:
             return torch.rand(*shape, 1, generator=generator, device=generator.device)
         draw = torch.rand if self.continuous is TruncatedPolicy else torch.randn

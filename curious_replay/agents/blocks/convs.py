@@ -26,7 +26,7 @@ SMALLEST_VALID = 2  # and where they end if borders are not padded
 
 
 def stages_of(size: int) -> int:
-    """How often an image is halved on its way to 4 x 4."""
+    """Return how often an image is halved on its way to 4 x 4."""
     stages = size.bit_length() - SMALLEST.bit_length()
     if size != SMALLEST << stages or not 16 <= size <= 128:
         raise UsageError(f"images must have 16, 32, 64 or 128 pixels per side, got {size}")
@@ -49,7 +49,7 @@ class Encoder(nn.Module):
         self.size = end * end * channels[-1]
 
     def forward(self, image: Tensor) -> Tensor:
-        """Float [N, H, W, 3], about 0 -> [N, size]."""
+        """Encode images, float [N, H, W, 3] about 0, as [N, size]."""
         x = image
         for weight, finish in zip(self.weights, self.finish, strict=True):
             x = F.conv2d(x.permute(0, 3, 1, 2), weight, stride=2, padding=self.padding)
@@ -85,7 +85,7 @@ class Decoder(nn.Module):
         self.bias = nn.Parameter(torch.zeros(3))
 
     def forward(self, feature: Tensor) -> Tensor:
-        """[N, inputs] -> [N, H, W, 3], about 0."""
+        """Decode features [N, inputs] to images [N, H, W, 3] about 0."""
         x = self.open(feature)
         x = x.reshape(len(x), self.first, self.first, -1)
         for weight, finish in zip(self.weights[:-1], self.finish, strict=True):

@@ -59,13 +59,13 @@ class Dense(nn.Module):
         self.finish = Hidden(outputs, style)
 
     def forward(self, x: Features) -> Tensor:
-        """[..., inputs] -> [..., outputs]."""
+        """Return the layer's outputs, [..., inputs] -> [..., outputs]."""
         finished: Tensor = self.finish(product(x, self.weight))
         return finished
 
 
 def output_layer(inputs: int, outputs: int, style: Style, *, zero: bool = False) -> nn.Linear:
-    """Weights with biases and nothing after; `zero` makes its first predictions 0."""
+    """Return weights with biases and nothing after; `zero` makes their first predictions 0."""
     layer = nn.Linear(inputs, outputs)
     if zero:
         nn.init.zeros_(layer.weight)
@@ -76,7 +76,7 @@ def output_layer(inputs: int, outputs: int, style: Style, *, zero: bool = False)
 
 
 def hidden_layers(inputs: int, layers: int, units: int, style: Style) -> nn.Sequential:
-    """`layers` hidden layers of `units`."""
+    """Return `layers` hidden layers of `units` each."""
     widths = [inputs, *[units] * layers]
     return nn.Sequential(*(Dense(before, after, style) for before, after in pairwise(widths)))
 
@@ -84,6 +84,6 @@ def hidden_layers(inputs: int, layers: int, units: int, style: Style) -> nn.Sequ
 def mlp(
     inputs: int, layers: int, units: int, outputs: int, style: Style, *, zero: bool = False
 ) -> nn.Sequential:
-    """Hidden layers, then an output layer."""
+    """Return hidden layers, followed by an output layer."""
     hidden = hidden_layers(inputs, layers, units, style)
     return nn.Sequential(*hidden, output_layer(units, outputs, style, zero=zero))

@@ -29,7 +29,7 @@ class Ensemble(nn.Module):
         self.bias = nn.Parameter(torch.zeros(members, 1, outputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[N, inputs] -> predictions of all members [members, N, outputs]."""
+        """Return the predictions of all members, [N, inputs] -> [members, N, outputs]."""
         x = x.expand(self.members, *x.shape)
         for hidden in self.hidden:
             x = self.activation(hidden(x))
@@ -49,7 +49,7 @@ class _Layers(nn.Module):
         self.offset = nn.Parameter(zeros.clone()) if style.norm else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """[members, N, inputs] -> [members, N, outputs]."""
+        """Return the outputs of all members, [members, N, inputs] -> [members, N, outputs]."""
         if self.bias is None:
             x = torch.bmm(x, self.weight)
         else:
@@ -61,7 +61,7 @@ class _Layers(nn.Module):
 
 
 def disagreement(predictions: Tensor) -> Tensor:
-    """How far predictions [members, N, outputs] are apart, [N]: deviation, mean over outputs.
+    """Return how far predictions [members, N, outputs] differ, [N]: deviation, mean over outputs.
 
     The deviation is that of all there are (divided by their number), not an estimate from a sample.
     """

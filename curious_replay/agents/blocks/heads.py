@@ -31,7 +31,10 @@ class TwoHot:
         return symexp((F.softmax(self.logits, -1) * bins).sum(-1))
 
     def loss(self, *targets: Tensor) -> Tensor:
-        """Cross-entropy [...] in nats with the two bins around each of `targets` [...], summed."""
+        """Return the cross-entropy [...] in nats, summed over `targets` [...].
+
+        It is that with the two bins around each target.
+        """
         lower, weight = two_hot(symlog(torch.stack(targets, -1)), self.bins)
         pairs = F.log_softmax(self.logits, -1).gather(-1, torch.cat([lower, lower + 1], -1))
         below, above = pairs.chunk(2, -1)
@@ -46,7 +49,7 @@ class TwoHotHead(nn.Sequential):
         self.bins = bins
 
     def forward(self, x: Features) -> TwoHot:
-        """What is predicted from features [..., inputs]."""
+        """Return the distribution predicted from features [..., inputs]."""
         *hidden, output = self
         assert isinstance(output, nn.Linear)
         for layer in hidden:
@@ -70,7 +73,10 @@ def two_hot(y: Tensor, bins: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def binary_loss(logit: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy [...] in nats of a Bernoulli variable; `target` may be between 0 and 1."""
+    """Return the cross-entropy [...] in nats of a Bernoulli variable.
+
+    `target` may be between 0 and 1.
+    """
     return F.binary_cross_entropy_with_logits(to_float32(logit), target, reduction="none")
 
 
@@ -81,7 +87,7 @@ def squared_error(prediction: Tensor, target: Tensor, axes: int) -> Tensor:
 
 
 def normal_loss(prediction: Tensor, target: Tensor, axes: int) -> Tensor:
-    """Negative log-likelihood in nats under normal distributions of unit variance.
+    """Return the negative log-likelihood in nats under normal distributions of unit variance.
 
     Summed over the last `axes` axes, with the constant of each of their numbers.
     """

@@ -10,7 +10,7 @@ TRUNCATED_STD = 0.87962566103423978
 
 
 def _mean_fan(weight: Tensor) -> float:
-    """Mean of inputs and outputs of [out, in, ...]; the kernel's area counts for both."""
+    """Return the mean of inputs and outputs of [out, in, ...], each times the kernel's area."""
     area = math.prod(weight.shape[2:])
     return area * (weight.shape[0] + weight.shape[1]) / 2
 

@@ -8,32 +8,32 @@ from curious_replay.agents.blocks.maths import softmax, to_float32
 
 
 def mix_uniform(logits: Tensor, share: float) -> Tensor:
-    """Probabilities [..., K] of `logits`, with a `share` of the uniform distribution."""
+    """Return the probabilities [..., K] of `logits`, with a `share` of the uniform distribution."""
     return mix(softmax(to_float32(logits)), share)
 
 
 def mix(probabilities: Tensor, share: float) -> Tensor:
-    """`probabilities` [..., K] with a `share` of the uniform distribution."""
+    """Return `probabilities` [..., K] mixed with a `share` of the uniform distribution."""
     if share == 0:
         return probabilities
     return (probabilities * (1 - share)).add_(share / probabilities.shape[-1])
 
 
 def log_mix_uniform(logits: Tensor, share: float) -> Tensor:
-    """Logarithm of `mix_uniform`."""
+    """Return the logarithm of `mix_uniform`."""
     if share == 0:
         return F.log_softmax(to_float32(logits), -1)
     return mix_uniform(logits, share).log()
 
 
 def draw_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
-    """One-hot [..., K], drawn by inverting the distribution at `uniform` [...] in [0, 1)."""
+    """Draw one-hot [..., K] by inverting the distribution at `uniform` [...] in [0, 1)."""
     index = draw(probabilities, uniform).unsqueeze(-1)
     return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
 
 
 def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
-    """Classes int64 [...], drawn by inverting the distribution [..., K] at `uniform` [...]."""
+    """Draw classes int64 [...] by inverting the distribution [..., K] at `uniform` [...]."""
     below = probabilities.detach().cumsum(-1)
     index = torch.searchsorted(below, uniform.unsqueeze(-1), right=True).squeeze(-1)
     # Rounding may leave the last sum below 1: then the draw is the last class, not one beyond.
@@ -41,14 +41,14 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
 
 
 def straight_through(value: Tensor, smooth: Tensor) -> Tensor:
-    """`value` forwards, gradient of `smooth` backwards."""
+    """Return `value` forwards, with the gradient of `smooth` backwards."""
     if not smooth.requires_grad:
         return value
     return value + (smooth - smooth.detach())
 
 
 def bounded_std(raw: Tensor) -> Tensor:
-    """A standard deviation between 0.1 and 2.1, and 1.1 for 0 (DreamerV2)."""
+    """Return a standard deviation between 0.1 and 2.1, which is 1.1 for 0 (DreamerV2)."""
     return 2 * torch.sigmoid(raw / 2) + 0.1
 
 
@@ -60,7 +60,7 @@ class Categorical:
         self.size = self.outputs = latents * classes
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
-        """What `sample` needs for states of `shape`: uniform numbers [*shape, latents]."""
+        """Draw the noise that `sample` needs for states of `shape`: uniform, [*shape, latents]."""
         return torch.rand(*shape, self.latents, generator=generator, device=generator.device)
 
     def sample(self, outputs: Tensor, noise: Tensor) -> Tensor:
@@ -69,18 +69,21 @@ class Categorical:
         return straight_through(draw_one_hot(probabilities, noise), probabilities).flatten(-2)
 
     def mode(self, outputs: Tensor) -> Tensor:
-        """Most likely value [..., size]."""
+        """Return the most likely value [..., size]."""
         probabilities = mix_uniform(self._split(outputs), self.unimix)
         index = probabilities.argmax(-1, keepdim=True)
         one_hot = torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
         return straight_through(one_hot, probabilities).flatten(-2)
 
     def ones(self, value: Tensor) -> Tensor:
-        """Where the ones of values [..., size] are: int64 [..., latents], from 0 to size - 1."""
+        """Return the places of the ones in values [..., size].
+
+        They are int64 [..., latents], from 0 to size - 1.
+        """
         return self._split(value).argmax(-1) + self._offsets(value)
 
     def draw_ones(self, outputs: Tensor, noise: Tensor) -> Tensor:
-        """The `ones` of what `sample` would draw."""
+        """Return the `ones` of what `sample` would draw."""
         probabilities = mix_uniform(self._split(outputs), self.unimix)
         return draw(probabilities, noise) + self._offsets(outputs)
 
@@ -88,7 +91,7 @@ class Categorical:
         return torch.arange(0, self.size, self.classes, device=like.device)
 
     def kl(self, left: Tensor, right: Tensor) -> Tensor:
-        """KL(left || right) in nats, summed over all latents: [..., outputs] twice -> [...]."""
+        """Return KL(left || right) in nats [...], summed over all latents; of [..., outputs]."""
         p = log_mix_uniform(self._split(left), self.unimix)
         q = log_mix_uniform(self._split(right), self.unimix)
         return (p.exp() * (p - q)).sum((-2, -1))
@@ -104,7 +107,7 @@ class Gaussian:
         self.size, self.outputs = size, 2 * size
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
-        """What `sample` needs for states of `shape`: normal numbers [*shape, size]."""
+        """Draw the noise that `sample` needs for states of `shape`: normal, [*shape, size]."""
         return torch.randn(*shape, self.size, generator=generator, device=generator.device)
 
     def sample(self, outputs: Tensor, noise: Tensor) -> Tensor:
@@ -113,11 +116,11 @@ class Gaussian:
         return mean + std * noise
 
     def mode(self, outputs: Tensor) -> Tensor:
-        """Most likely value [..., size]."""
+        """Return the most likely value [..., size]."""
         return self._split(outputs)[0]
 
     def kl(self, left: Tensor, right: Tensor) -> Tensor:
-        """KL(left || right) in nats, summed over all variables: [..., outputs] twice -> [...]."""
+        """Return KL(left || right) in nats [...], summed over all variables; of [..., outputs]."""
         (mean, std), (other_mean, other_std) = self._split(left), self._split(right)
         ratio = (std / other_std).square()
         shift = ((mean - other_mean) / other_std).square()

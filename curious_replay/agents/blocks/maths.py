@@ -12,7 +12,7 @@ FEW = 2 * REGISTER  # classes below which `F.softmax` works on one number at a t
 
 
 def symlog(x: Tensor) -> Tensor:
-    """Logarithm of the distance from 0, with the sign of x."""
+    """Return the logarithm of the distance from 0, with the sign of x."""
     return torch.sign(x) * torch.log1p(torch.abs(x))
 
 
@@ -22,7 +22,10 @@ def symexp(x: Tensor) -> Tensor:
 
 
 def softmax(logits: Tensor) -> Tensor:
-    """`F.softmax` over the last axis, in a quarter of the time if a CPU has few classes there."""
+    """Return `F.softmax` over the last axis.
+
+    If a CPU has few classes there, it takes a quarter of the time.
+    """
     if logits.device.type != "cpu" or logits.shape[-1] >= FEW:
         return F.softmax(logits, -1)
     few: Any = _FewClasses.apply
@@ -31,7 +34,7 @@ def softmax(logits: Tensor) -> Tensor:
 
 
 def softmax_gradient(gradient: Tensor, probabilities: Tensor) -> Tensor:
-    """Gradient of the logits of `softmax`, from that of its `probabilities`."""
+    """Return the gradient of the logits of `softmax`, from that of its `probabilities`."""
     inner = gradient * probabilities
     return torch.addcmul(inner, probabilities, inner.sum(-1, keepdim=True), value=-1)
 
@@ -53,5 +56,5 @@ class _FewClasses(torch.autograd.Function):
 
 
 def to_float32(x: Tensor) -> Tensor:
-    """Half precision made single: sums, logarithms and losses need it."""
+    """Return x, half precision made single: sums, logarithms and losses need it."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x

@@ -76,7 +76,7 @@ class Optimiser:
             group["eps"] = self.eps / math.sqrt(1 - group["betas"][1] ** (int(done) + 1))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Moments and step counts by name of the parameter; empty before the first step."""
+        """Return moments and step counts by name of the parameter; empty before the first step."""
         return {
             f"{key}.{name}": value
             for name, parameter in self.parameters.items()

@@ -24,7 +24,7 @@ class Prototypes(nn.Module):
         self.updates = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
     def forward(self, points: Tensor) -> Tensor:
-        """Scores [..., count] of points [..., size]."""
+        """Return the scores [..., count] of points [..., size]."""
         matrix: Tensor = self.matrix
         if self.updates < self.frozen_updates:
             matrix = matrix.detach() + 0 * matrix  # its gradient is 0, not missing
@@ -39,7 +39,7 @@ class Prototypes(nn.Module):
 
 @torch.no_grad()
 def assign(scores: Tensor, eps: float, iterations: int = 3) -> Tensor:
-    """Shares [N, K] of N points in K prototypes, from their scores [N, K].
+    """Return the shares [N, K] of N points in K prototypes, from their scores [N, K].
 
     The shares of each point sum to 1, those in each prototype to about N / K: the more exactly, the
     more iterations. A small `eps` gives a point to few prototypes.
@@ -53,5 +53,5 @@ def assign(scores: Tensor, eps: float, iterations: int = 3) -> Tensor:
 
 
 def cross_entropy(shares: Tensor, scores: Tensor, temperature: float) -> Tensor:
-    """Nats [...] by which scores [..., K] miss the shares [..., K] of a point."""
+    """Return the nats [...] by which scores [..., K] miss the shares [..., K] of a point."""
     return -(shares * F.log_softmax(scores / temperature, -1)).sum(-1)

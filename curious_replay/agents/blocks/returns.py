@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: float) -> Tensor:
-    """Mixture of n-step returns of states 0 to H - 1, time first.
+    """Return the lambda-returns of states 0 to H - 1, mixtures of n-step returns, time first.
 
     rewards    [H, ...]      on arriving at states 1 to H
     discounts  [H, ...]      of states 1 to H: what a unit of value there is worth one step before
@@ -23,7 +23,7 @@ def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: f
 
 
 def td_errors(rewards: Tensor, discounts: Tensor, values: Tensor, is_first: Tensor) -> Tensor:
-    """Temporal-difference errors [T, B] on arriving at each step.
+    """Return the temporal-difference errors [T, B] on arriving at each step.
 
     NaN on the first step of a window: what led there is not known, and may be in another window. 0
     where an episode begins later in it: nothing led there, ever. (With NaN such a step would keep
@@ -41,12 +41,12 @@ def td_errors(rewards: Tensor, discounts: Tensor, values: Tensor, is_first: Tens
 
 
 def imagination_weights(cont: Tensor, discount: float) -> Tensor:
-    """How much each state of a trajectory counts [H, ...]: 1 at first, 0 from an end on."""
+    """Return the weight of each state of a trajectory, [H, ...]: 1 at first, 0 from an end on."""
     return (discount * cont).cumprod(0) / discount
 
 
 def discounted_reach(discounts: Tensor) -> Tensor:
-    """How much each state of a trajectory counts [H, ...], by the discounts of those before it.
+    """Return the weight of each state of a trajectory, [H, ...], by the discounts of those before.
 
     The first state counts fully, whatever its own discount.
     """
@@ -102,7 +102,7 @@ class RunningDeviation(nn.Module):
 
 
 def percentiles(x: Tensor, *fractions: float) -> list[Tensor]:
-    """Percentiles of all of x with linear interpolation; unlike torch.quantile, of any size."""
+    """Return percentiles of all of x, interpolated linearly; unlike torch.quantile, of any size."""
     ordered = x.flatten().sort().values
     found = []
     for fraction in fractions:

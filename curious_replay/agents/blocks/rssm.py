@@ -38,16 +38,16 @@ class Latent(Protocol):
     outputs: int  # numbers a head must put out
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
-        """What `sample` needs for states of `shape`."""
+        """Draw the noise that `sample` needs for states of `shape`."""
 
     def sample(self, outputs: Tensor, noise: Tensor) -> Tensor:
         """Draw a value [..., size], with gradients into the outputs."""
 
     def mode(self, outputs: Tensor) -> Tensor:
-        """Most likely value [..., size]."""
+        """Return the most likely value [..., size]."""
 
     def kl(self, left: Tensor, right: Tensor) -> Tensor:
-        """KL(left || right) in nats [...], of outputs [..., outputs]."""
+        """Return KL(left || right) in nats [...], of outputs [..., outputs]."""
 
 
 class Rssm(nn.Module):
@@ -75,7 +75,7 @@ class Rssm(nn.Module):
         self.first = nn.Parameter(torch.zeros(deter)) if learned_start else None
 
     def start(self, rows: int) -> State:
-        """State before anything was seen, [rows, ...]."""
+        """Return the state before anything was seen, [rows, ...]."""
         if self.first is None:
             zeros = self.inputs.weight.new_zeros
             return State(zeros(rows, self.deter), zeros(rows, self.latent.size))
@@ -83,12 +83,15 @@ class Rssm(nn.Module):
         return State(deter, self.latent.mode(self.prior(deter[:1])).expand(rows, -1))
 
     def prior(self, deter: Tensor) -> Tensor:
-        """What the model expects, [..., latent.outputs]."""
+        """Return the outputs [..., latent.outputs] of the prior: what the model expects."""
         outputs: Tensor = self.prior_output(self.prior_hidden(deter))
         return outputs
 
     def imagine(self, state: State, action: Tensor, noise: Tensor | None) -> State:
-        """One step without seeing. action [N, A], noise [N, ...] of the latent; None: its mode."""
+        """Return the state one step later, without seeing.
+
+        action [N, A], noise [N, ...] of the latent; None: its mode.
+        """
         x = self.inputs(torch.cat([state.stoch, bounded(action)], -1))
         deter = self.gru(x, state.deter)
         return State(deter, self._draw(self.prior(deter), noise))
@@ -97,7 +100,7 @@ class Rssm(nn.Module):
     def imagine_quickly(
         self, state: OneHotFeatures, action: Tensor, noise: Tensor
     ) -> OneHotFeatures:
-        """As `imagine`, with `Categorical` latents and without gradients."""
+        """Imagine a step as `imagine` does, with `Categorical` latents and without gradients."""
         assert isinstance(self.latent, Categorical)
         weight = self.inputs.weight
         of_stoch, of_action = weight[:, : state.size], weight[:, state.size :]
@@ -169,16 +172,16 @@ class GruCell(nn.Module):
         self.norm = nn.LayerNorm(3 * deter, eps=NORM_EPS)
 
     def forward(self, x: Tensor, deter: Tensor) -> Tensor:
-        """[N, inputs], [N, deter] -> next deter."""
+        """Return the next deter, [N, inputs], [N, deter] -> [N, deter]."""
         return self.gates(F.linear(torch.cat([deter, x], -1), self.weight, self.bias), deter)
 
     def gates(self, product: Tensor, deter: Tensor) -> Tensor:
-        """Next deter [N, D] from the product with the weights [N, 3 D]."""
+        """Return the next deter [N, D], from the product with the weights [N, 3 D]."""
         reset, candidate, update = to_float32(self.norm(product)).chunk(3, -1)
         candidate = torch.tanh(torch.sigmoid(reset) * candidate)
         return torch.lerp(deter, candidate, torch.sigmoid(update - 1))
 
 
 def bounded(action: Tensor) -> Tensor:
-    """Actions beyond 1 are brought back to it, element by element."""
+    """Return the actions, those beyond 1 brought back to it, element by element."""
     return action / action.detach().abs().clamp(min=1)

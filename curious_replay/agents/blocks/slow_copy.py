@@ -22,7 +22,7 @@ class SlowCopy(nn.Module):
         self.fresh = nn.Buffer(torch.tensor(float(fresh)))  # 1 until the first `follow`, then 0
 
     def forward(self, x: Features) -> Any:
-        """What the slow network says."""
+        """Return the outputs of the slow network."""
         return self.network(x)
 
     @torch.no_grad()

@@ -10,7 +10,7 @@ from curious_replay.untrusted import UnreadableError, open_file
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file: safetensors, or what `torch.save` wrote (any other suffix).
+    """Return the tensors of a file: safetensors, or what `torch.save` wrote (any other suffix).
 
     Neither runs code: of the latter, nothing but tensors and plain values is taken.
     """

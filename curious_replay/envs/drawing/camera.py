@@ -35,7 +35,7 @@ class Camera(Protocol):
     name: str
 
     def render(self, data: mujoco.MjData) -> Image:
-        """The picture of the present state of `data`, `[size, size, 3]`."""
+        """Return the picture of the present state of `data`, `[size, size, 3]`."""
         ...
 
     def reload_texture(self, index: int) -> None:
@@ -50,7 +50,7 @@ class Camera(Protocol):
 def make_camera(
     kind: str, model: mujoco.MjModel, camera: int, size: int, shadows: bool = False
 ) -> Camera:
-    """The camera `kind` ("auto", "egl", "osmesa" or "ray") looking through camera `camera`.
+    """Return the camera `kind` ("auto", "egl", "osmesa" or "ray") looking through camera `camera`.
 
     `shadows` draws shadows, reflections and smoothed edges as MuJoCo's own viewer does; the
     pictures cost several times more, and rays cannot do it.
@@ -80,13 +80,13 @@ def choose_camera(kind: str) -> str:
 
 
 def camera_problems() -> dict[str, str | None]:
-    """For each camera why it does not work here, or None if it does."""
+    """Return for each camera why it does not work here, or None if it does."""
     return {name: opengl_problem(name) for name in OPENGL} | {"ray": None}
 
 
 @functools.cache
 def opengl_problem(name: str) -> str | None:
-    """Why this OpenGL backend cannot draw in this process, or None if it can."""
+    """Return why this OpenGL backend cannot draw in this process, or None if it can."""
     library = {"egl": "EGL", "osmesa": "OSMesa"}[name]
     if ctypes.util.find_library(library) is None:
         return f"the library lib{library} is not installed"
@@ -118,7 +118,7 @@ def _first_working() -> str:
 
 
 def _new_context(name: str, size: int) -> Any:
-    """MuJoCo's off-screen context; importing it binds PyOpenGL to this platform."""
+    """Return MuJoCo's off-screen context; importing it binds PyOpenGL to this platform."""
     _load_triton_first()
     return importlib.import_module(f"mujoco.{name}").GLContext(size, size)
 
@@ -145,7 +145,7 @@ _open_cameras: "weakref.WeakSet[OpenGLCamera]" = weakref.WeakSet()
 
 
 def _close_forgotten() -> None:
-    """At exit, free contexts before EGL itself is shut down; later it would be an error."""
+    """Free contexts at exit, before EGL itself is shut down; later it would be an error."""
     for camera in list(_open_cameras):
         camera.close()
 
@@ -182,7 +182,7 @@ class OpenGLCamera:
         self._pixels = np.zeros((size, size, 3), np.uint8)
 
     def render(self, data: mujoco.MjData) -> Image:
-        """The picture of the present state of `data`."""
+        """Return the picture of the present state of `data`."""
         self._gl.make_current()
         mujoco.mjv_updateScene(
             self._model,

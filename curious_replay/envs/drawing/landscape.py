@@ -41,11 +41,11 @@ class Backgrounds(Protocol):
     """Clips of pictures; `first(clip)` opens a clip, `pool()` lists all pictures of all clips."""
 
     def first(self, clip: int) -> Pixels:
-        """First picture of a clip, `[size, size, 3]`."""
+        """Return the first picture of a clip, `[size, size, 3]`."""
         ...
 
     def pool(self) -> Sequence[Pixels]:
-        """All pictures."""
+        """Return all pictures."""
         ...
 
 
@@ -58,11 +58,11 @@ class PaintedBackgrounds:
         self._seed, self._count, self._size = seed, count, size
 
     def first(self, clip: int) -> Pixels:
-        """The picture of a clip."""
+        """Return the picture of a clip."""
         return paint_landscape(np.random.default_rng((self._seed, clip)), self._size, clip)
 
     def pool(self) -> list[Pixels]:
-        """All pictures."""
+        """Return all pictures."""
         return [self.first(clip) for clip in range(self._count)]
 
 
@@ -89,11 +89,11 @@ class FolderBackgrounds:
             raise UsageError(f"{folder} needs at least 2 images or folders of them ({kinds})")
 
     def first(self, clip: int) -> Pixels:
-        """First picture of a clip."""
+        """Return the first picture of a clip."""
         return self._read(self._clips[clip][0])
 
     def pool(self) -> list[Pixels]:
-        """All pictures of all clips, thinned out evenly beyond the limit."""
+        """Return all pictures of all clips, thinned out evenly beyond the limit."""
         paths = [path for clip in self._clips for path in clip]
         chosen = np.linspace(0, len(paths) - 1, min(len(paths), self._limit)).round().astype(int)
         return [self._read(paths[index]) for index in chosen]
@@ -117,7 +117,7 @@ def _pictures(path: Path) -> list[Path]:
 
 
 def paint_landscape(rng: np.random.Generator, size: int, palette: int) -> Pixels:
-    """A landscape `[size, size, 3]`; palettes repeat after the last."""
+    """Return a landscape `[size, size, 3]`; palettes repeat after the last."""
     zenith, haze, hill, ground = PALETTES[palette % len(PALETTES)] * rng.uniform(0.9, 1.1, 3)
     row = np.linspace(0, 1, size)[:, None, None]
     horizon = rng.uniform(0.45, 0.65)
@@ -142,7 +142,7 @@ def paint_landscape(rng: np.random.Generator, size: int, palette: int) -> Pixels
 
 
 def _noise(rng: np.random.Generator, shape: tuple[int, int], slope: float) -> Floats:
-    """Noise of unit deviation whose amplitude falls as 1 / frequency ** slope."""
+    """Return noise of unit deviation whose amplitude falls as 1 / frequency ** slope."""
     rows, columns = np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None]
     frequency = np.hypot(rows, columns)
     frequency[0, 0] = np.inf
@@ -153,11 +153,11 @@ def _noise(rng: np.random.Generator, shape: tuple[int, int], slope: float) -> Fl
 
 
 def _ridge(rng: np.random.Generator, size: int) -> Floats:
-    """A mountain line `[size]`: noise along one row."""
+    """Return a mountain line `[size]`: noise along one row."""
     return _noise(rng, (1, 2 * size), 1.6)[0, :size]
 
 
 def _cloud_cover(rng: np.random.Generator, size: int) -> Floats:
-    """Opacity of clouds `[size, size]`, wider than high."""
+    """Return the opacity of clouds `[size, size]`, wider than high."""
     tall = _noise(rng, (3 * size, size), 1.4)[: 3 * size : 3]
     return np.clip(0.5 * tall + rng.uniform(-0.5, 0.3), 0, 1)

@@ -72,7 +72,7 @@ class RayCamera:
         self._textures = TextureTable(model, covered)
 
     def render(self, data: mujoco.MjData) -> NDArray[np.uint8]:
-        """The picture of the present state of `data`."""
+        """Return the picture of the present state of `data`."""
         directions = self._directions @ data.cam_xmat[self._camera].reshape(3, 3).T
         rays = Rays(data.cam_xpos[self._camera], directions)
         colors = geom_colors(self._model)
@@ -92,12 +92,12 @@ class RayCamera:
         self._textures.reload(self._model, index)
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there is nothing to free."""
 
     def _behind(
         self, data: mujoco.MjData, rays: Rays, colors: Colors, drawn: list[Capsule]
     ) -> Colors:
-        """Colours `[n, 3]` that would be seen were all transparent things not there."""
+        """Return the colours `[n, 3]` that would be seen were all transparent things not there."""
         model = self._model
         geom_rgba, mat_rgba = model.geom_rgba.copy(), model.mat_rgba.copy()
         # mj_multiRay passes through what has no opacity at all.
@@ -155,7 +155,7 @@ class RayCamera:
             half_sizes[:] = before
 
     def _shade(self, data: mujoco.MjData, rays: Rays, hits: Hits) -> Colors:
-        """Colours `[n, 3]`: the sky where nothing was met, else surface times light."""
+        """Return colours `[n, 3]`: the sky where nothing was met, else surface times light."""
         image = np.zeros((len(rays.directions), 3), np.float32)
         met = np.isfinite(hits.distance)
         red, green, blue, _ = hits.rgba.T
@@ -184,7 +184,10 @@ class RayCamera:
         return image
 
     def _texture(self, geom: int, place: Floats, covered: Floats) -> Colors:
-        """Texture colours at points in the geom's own frame; a pixel covers so many metres."""
+        """Return texture colours at points in the geom's own frame.
+
+        A pixel covers `covered` metres.
+        """
         model, texture = self._model, int(self._geom_texture[geom])
         size = model.geom_size[geom]
         if is_cube(model, texture):

@@ -16,7 +16,10 @@ DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], np.float32)
 
 
 def geom_colors(model: mujoco.MjModel) -> Colors:
-    """RGBA `[geoms, 4]`: the geom's own colour unless it is the default and has a material."""
+    """Return RGBA `[geoms, 4]`.
+
+    It is the geom's own colour unless that is the default and the geom has a material.
+    """
     own: Colors = np.array(model.geom_rgba)
     if model.nmat:
         painted = (model.geom_matid >= 0) & (own == DEFAULT_RGBA).all(1)
@@ -27,13 +30,13 @@ def geom_colors(model: mujoco.MjModel) -> Colors:
 
 
 def _both_sides(alpha: Colors) -> Colors:
-    """Opacity of a transparent solid, whose near and far side are both drawn."""
+    """Return the opacity of a transparent solid, whose near and far side are both drawn."""
     through: Colors = (1 - alpha) ** 2
     return 1 - through
 
 
 def geom_textures(model: mujoco.MjModel) -> NDArray[np.int64]:
-    """Texture that colours each geom, -1 for none; flat textures only on planes."""
+    """Return the texture that colours each geom, -1 for none; flat textures only on planes."""
     rgb = mujoco.mjtTextureRole.mjTEXROLE_RGB
     found = np.full(model.ngeom, -1, np.int64)
     for geom, material in enumerate(model.geom_matid):
@@ -47,7 +50,7 @@ def geom_textures(model: mujoco.MjModel) -> NDArray[np.int64]:
 def lighting(
     model: mujoco.MjModel, data: mujoco.MjData, camera: int, point: Floats, normal: Floats
 ) -> Colors:
-    """Light `[n, 3]` at points with these normals: headlight and the model's own lights."""
+    """Return light `[n, 3]` at points with these normals: headlight and the model's own lights."""
     head = model.vis.headlight
     light = np.zeros((len(point), 3), np.float32)
     if head.active:
@@ -64,7 +67,10 @@ def lighting(
 def _lamp(
     model: mujoco.MjModel, data: mujoco.MjData, index: int, point: Floats, normal: Floats
 ) -> tuple[Colors, Colors]:
-    """Cosine of incidence (0 from behind) and strength of one light at each point, `[n]` each."""
+    """Return cosine of incidence and strength of one light at each point, `[n]` each.
+
+    The cosine is 0 from behind.
+    """
     kind, aim = model.light_type[index], data.light_xdir[index]
     strength = np.ones(len(point))
     if kind == mujoco.mjtLightType.mjLIGHT_DIRECTIONAL:
@@ -93,7 +99,7 @@ class Capsule(NamedTuple):
 
 
 def decorations(model: mujoco.MjModel, data: mujoco.MjData) -> list[Capsule]:
-    """What is drawn but no ray can hit: sphere sites and tendons."""
+    """Return what is drawn but no ray can hit: sphere sites and tendons."""
     found = []
     for site in range(model.nsite):
         rgba, material = model.site_rgba[site], model.site_matid[site]

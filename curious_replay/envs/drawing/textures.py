@@ -35,7 +35,7 @@ class TextureTable:
         self._copies[index] = _Copies(model, index, self._least_covered.get(index, 0))
 
     def flat(self, index: int, u: Floats, v: Floats, covered: Floats) -> Colors:
-        """Colours `[n, 3]` of a flat texture at (u, v), which repeat with period 1."""
+        """Return the colours `[n, 3]` of a flat texture at (u, v), which repeat with period 1."""
         copies = self._copies[index]
         level = copies.level(covered)
         width, height = copies.width[level], copies.height[level]
@@ -44,7 +44,10 @@ class TextureTable:
         return copies.at(copies.start[level] + row * width + column)
 
     def cube(self, index: int, direction: Floats, covered: Floats) -> Colors:
-        """Colours `[n, 3]` of a cube texture seen from its centre along `direction` `[n, 3]`."""
+        """Return the colours `[n, 3]` of a cube texture seen from its centre.
+
+        One looks along `direction` `[n, 3]`.
+        """
         copies = self._copies[index]
         level = copies.level(covered)
         width = copies.width[level]
@@ -81,11 +84,11 @@ class _Copies:
         self._texels = np.concatenate([image.reshape(-1, 3) for image in kept])
 
     def at(self, texel: NDArray[np.int64]) -> Colors:
-        """Colours `[n, 3]` of texels by their number."""
+        """Return the colours `[n, 3]` of texels by their number."""
         return self._texels[texel] * np.float32(1 / 255)
 
     def level(self, covered: Floats) -> NDArray[np.int64]:
-        """Which of the kept copies suits pixels that cover these fractions [N] of the width."""
+        """Return which kept copy suits pixels that cover these fractions [N] of the width."""
         return np.maximum(self._halvings(covered) - self._finest, 0)
 
     def _halvings(self, covered: Floats) -> NDArray[np.int64]:
@@ -95,12 +98,12 @@ class _Copies:
 
 
 def is_cube(model: mujoco.MjModel, index: int) -> bool:
-    """Whether a texture has six faces (a skybox or a cube map) instead of being flat."""
+    """Return whether a texture has six faces (a skybox or a cube map) instead of being flat."""
     return bool(model.tex_type[index] != mujoco.mjtTexture.mjTEXTURE_2D)
 
 
 def texture_pixels(model: mujoco.MjModel, index: int) -> NDArray[np.uint8]:
-    """The bytes of a texture inside the model as a writable view `[height, width, 3]`."""
+    """Return the bytes of a texture inside the model as a writable view `[height, width, 3]`."""
     height, width, channels = (
         int(sizes[index]) for sizes in (model.tex_height, model.tex_width, model.tex_nchannel)
     )

@@ -22,7 +22,7 @@ class Video:
 
 
 def record_random_policy(env: gymnasium.Env, frames: int, seed: int) -> Video:
-    """One picture for each step until `frames` frames are simulated, resets included."""
+    """Return one picture for each step until `frames` frames are simulated, resets included."""
     if frames < 1:
         raise UsageError(f"a video needs at least one frame, got {frames}")
     frames_per_step = getattr(env, "action_repeat", 1)

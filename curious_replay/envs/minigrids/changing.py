@@ -84,7 +84,7 @@ class ChangingGrid(MiniGridWorld):
         self._follow_clock()
 
     def get_state(self) -> dict[str, Any]:
-        """The grid, the agent, what it carries, clock and generator."""
+        """Return the grid, the agent, what it carries, clock and generator."""
         game = self._game
         agent = (*game.agent_pos, game.agent_dir, game.step_count) if self._started else ()
         return {

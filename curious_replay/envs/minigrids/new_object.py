@@ -72,7 +72,7 @@ class NewObjectGame(ChangingGame):
         return True
 
     def beside_ball(self) -> bool:
-        """Whether the ball is in a cell next to the agent's."""
+        """Return whether the ball is in a cell next to the agent's."""
         if self.ball is None:
             return False
         x, y = self.agent_pos
@@ -83,7 +83,7 @@ class NewObjectGame(ChangingGame):
         self.put_obj(Ball("blue"), *cell)
 
     def _roomy(self, x: int, y: int) -> bool:
-        """Whether a cell inside the outer walls is free, and all four around it."""
+        """Return whether a cell inside the outer walls is free, and all four around it."""
         cells = [(x, y), *((x + i, y + j) for i, j in _AROUND)]
         return all(self.grid.get(*c) is None and c != tuple(self.agent_pos) for c in cells)
 

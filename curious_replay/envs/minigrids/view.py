@@ -74,7 +74,7 @@ class View:
             self.cell = 1
 
     def observe(self, symbols: Array) -> dict[str, Array]:
-        """The observation of symbols uint8 [view, view, 3]."""
+        """Return the observation of symbols uint8 [view, view, 3]."""
         if self.observation == "symbols":
             return {"vector": symbols.reshape(-1).astype(np.float32)}
         seen = symbols.transpose(1, 0, 2)  # by row and column
@@ -92,7 +92,7 @@ class View:
 
 @cache
 def _tiles(pixels: int) -> Array:
-    """All cells there can be: uint8 [objects, colours, states, pixels, pixels, 3]."""
+    """Return all cells there can be: uint8 [objects, colours, states, pixels, pixels, 3]."""
     numbers = (OBJECT_TO_IDX, COLOR_TO_IDX, STATE_TO_IDX)
     shape = [max(each.values()) + 1 for each in numbers]
     tiles = np.zeros((*shape, pixels, pixels, 3), np.uint8)  # what is unseen stays black
@@ -105,7 +105,7 @@ def _tiles(pixels: int) -> Array:
 
 
 def _drawn(kind: str, color: str, state: str, pixels: int) -> Array:
-    """A cell as MiniGrid draws it."""
+    """Return a cell as MiniGrid draws it."""
     numbers = (OBJECT_TO_IDX[kind], COLOR_TO_IDX[color], STATE_TO_IDX[state])
     tile: Array = Grid.render_tile(
         WorldObj.decode(*numbers),
@@ -117,7 +117,7 @@ def _drawn(kind: str, color: str, state: str, pixels: int) -> Array:
 
 
 def _pattern(kind: str, color: str, state: str, pixels: int) -> Array:
-    """A cell of four quarters."""
+    """Return a cell of four quarters."""
     weights = np.array(_DOORS[state] if kind == "door" else _PATTERNS[kind])
     paint = {"agent": COLORS["red"], "lava": _LAVA, "empty": COLORS["grey"]}.get(
         kind, COLORS[color]

@@ -59,14 +59,14 @@ class MiniGridWorld(gymnasium.Env[Any, np.int64]):
         return self._view.observe(symbols), reward, terminated, late, self._info(symbols)
 
     def render(self) -> Array | None:
-        """The whole world from above, with what is in view lighter."""
+        """Return the whole world from above, with what is in view lighter."""
         if self.render_mode is None or not self._started:
             return None
         image: Array = self._game.get_frame(highlight=True, tile_size=_TILE)
         return image
 
     def _play(self, action: int) -> tuple[Array, float, bool, bool]:
-        """One step of the game: symbols in view, reward, terminated, truncated."""
+        """Play one step of the game; return symbols in view, reward, terminated, truncated."""
         seen, reward, terminated, truncated, _ = self._game.step(action)
         return seen["image"], float(reward), bool(terminated), bool(truncated)
 
@@ -116,7 +116,7 @@ class MiniGridTask(MiniGridWorld):
         return self._view.observe(symbols), self._info(symbols)
 
     def get_state(self) -> dict[str, Any]:
-        """How the episode began, and the actions since: uint8 [steps]."""
+        """Return how the episode began, and the actions since: uint8 [steps]."""
         return {
             "task": self.task,
             "started": self._started,
@@ -155,7 +155,7 @@ class MiniGridTask(MiniGridWorld):
 
 
 def tasks() -> dict[str, str]:
-    """All tasks that MiniGrid registers: their ids by the names that they have here.
+    """Return all tasks that MiniGrid registers: their ids by the names that they have here.
 
     A name is the id without "MiniGrid-", and without the version if it is the newest. Those named
     WFC are left out: the package does not bring the patterns that they are made of.
@@ -174,7 +174,7 @@ def tasks() -> dict[str, str]:
 
 
 def full_id(task: str) -> str:
-    """The id of a task by its name here, or by its id itself: MiniGrid-DoorKey-5x5-v0."""
+    """Return the id of a task by its name here, or by its id itself: MiniGrid-DoorKey-5x5-v0."""
     known = tasks()
     for name in (task, f"MiniGrid-{task}"):
         if name in known.values():

@@ -99,7 +99,7 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         return self._observation(), float(won), won, late, self._info()
 
     def render(self) -> Array | None:
-        """The present picture."""
+        """Return the present picture."""
         return None if self.render_mode is None else self._observation()["image"]
 
     def set_phase(self, phase: str | None) -> None:
@@ -111,7 +111,7 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         self.clock.set_frame(frame)
 
     def get_state(self) -> dict[str, Any]:
-        """Position, counters, clock, the floor's colour and Gymnasium's generator."""
+        """Return position, counters, clock, the floor's colour and Gymnasium's generator."""
         return {
             "np_random": self.np_random.bit_generator.state,
             "clock": self.clock.get_state(),

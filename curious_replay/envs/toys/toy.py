@@ -17,7 +17,7 @@ from curious_replay.errors import UsageError
 Array = np.ndarray
 
 
-class Count(NamedTuple):
+class CountingPicture(NamedTuple):
     """What a picture of the counting world says."""
 
     step: int
@@ -25,10 +25,10 @@ class Count(NamedTuple):
     action: int | None  # the action that led here; None at the start of an episode
 
 
-def read_count(image: Array) -> Count:
+def read_count(image: Array) -> CountingPicture:
     """Read a picture of the counting world (uint8 [height, width, 3])."""
     step, episode, action = (_number(image[row, 0]) for row in _band_rows(image.shape[0]))
-    return Count(step, episode, None if action == 0 else action - 1)
+    return CountingPicture(step, episode, None if action == 0 else action - 1)
 
 
 class CountingWorld(gymnasium.Env[Any, np.int64]):
@@ -87,11 +87,11 @@ class CountingWorld(gymnasium.Env[Any, np.int64]):
         return picture, float(self._step), terminated, over and not terminated, self._info()
 
     def render(self) -> Array | None:
-        """The present picture."""
+        """Return the present picture."""
         return None if self.render_mode is None else self._picture()
 
     def get_state(self) -> dict[str, Any]:
-        """The counters, and Gymnasium's generator."""
+        """Return the counters, and Gymnasium's generator."""
         return {
             "np_random": self.np_random.bit_generator.state,
             "episode": self._episode,
@@ -121,7 +121,7 @@ class CountingWorld(gymnasium.Env[Any, np.int64]):
 
 
 def _band_rows(image_size: int) -> tuple[int, int, int]:
-    """First row of each of the three bands."""
+    """Return the first row of each of the three bands."""
     return (0, image_size // 3, 2 * image_size // 3)
 
 

@@ -137,7 +137,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         return observation, 0.0, False, self._steps == self.length, info
 
     def render(self) -> Array | None:
-        """The present picture."""
+        """Return the present picture."""
         return None if self.render_mode is None else self._picture()
 
     def set_phase(self, phase: str | None) -> None:
@@ -151,7 +151,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         self._apply_phase()
 
     def get_state(self) -> dict[str, Any]:
-        """Positions, counters, clock, what the television shows, and Gymnasium's generator."""
+        """Return positions, counters, clock, what the television shows, Gymnasium's generator."""
         return {
             "np_random": self.np_random.bit_generator.state,
             "clock": self.clock.get_state(),
@@ -206,7 +206,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         return sum(abs(a - b) for a, b in zip(self._agent, self._object, strict=True)) == 1
 
     def _codes(self) -> Array:
-        """What each pixel of the picture shows: uint8 [image_size, image_size]."""
+        """Return what each pixel of the picture shows: uint8 [image_size, image_size]."""
         assert self._agent is not None
         cells = self._background.copy()
         for place, code in ((self._object, _OBJECT), (self._agent, _AGENT)):
@@ -242,7 +242,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
 
 
 def _floor_plan(room: int, rooms: int) -> Array:
-    """Walls and floors uint8 [room + 2, rooms (room + 1) + 1]; doors are one cell high."""
+    """Return walls and floors uint8 [room + 2, rooms (room + 1) + 1]; doors are one cell high."""
     rows, columns = np.indices((room + 2, rooms * (room + 1) + 1))
     number = (columns - 1) // (room + 1)
     plan = _FLOOR + 2 * (number % _FLOORS) + (rows + columns) % 2

@@ -36,7 +36,7 @@ class Restarts:
     longest_pause: float = 30.0
 
     def pause(self, failures: int) -> float:
-        """How long to wait before the restart that follows this many failures in a row."""
+        """Return how long to wait before the restart that follows this many failures in a row."""
         return min(self.longest_pause, self.first_pause * 2.0 ** (failures - 1))
 
 
@@ -58,7 +58,7 @@ class WorkerPool:
         self._workers[index].send(*request)
 
     def receive(self, indices: Sequence[int], timeout: float) -> dict[int, Any]:
-        """The answers of these workers, each perhaps a `Failure`."""
+        """Return the answers of these workers, each perhaps a `Failure`."""
         answers = receive_all([self._workers[index] for index in indices], timeout)
         return dict(zip(indices, answers, strict=True))
 

@@ -165,7 +165,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         self._stepping = True
 
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """What the actions of `step_async` led to."""
+        """Return what the actions of `step_async` led to."""
         if not self._stepping:
             raise NoAsyncCallError("step_wait() without step_async() before it", "step")
         self._stepping = False
@@ -205,7 +205,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         return self._call_each(name, [args] * self.num_envs, kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute of all environments."""
+        """Return an attribute of all environments."""
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
@@ -217,7 +217,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         self._pool.ask(f"setting {name}", [("set", (name, value)) for value in each])
 
     def render(self) -> tuple[Any, ...]:
-        """The pictures of all environments."""
+        """Return the pictures of all environments."""
         return self.call("render")
 
     def set_phase(self, phase: str | None) -> None:
@@ -236,7 +236,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         return copy.deepcopy(self._latest)
 
     def get_state(self) -> dict[str, Any]:
-        """The states of all environments, and what belongs to their being many."""
+        """Return the states of all environments, and what belongs to their being many."""
         over = self._over.copy()
         over[list(self._opened)] = True
         return {
@@ -302,7 +302,10 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
     def _add_info(
         self, vector_infos: dict[str, Any], env_info: dict[str, Any], env_num: int
     ) -> dict[str, Any]:
-        """As Gymnasium does, but in arrays wide enough: its own cut 0.7 to 0 after an int."""
+        """Return the infos with one more, added as Gymnasium does but in arrays wide enough.
+
+        Gymnasium's own cut 0.7 to 0 after an int.
+        """
         for name, value in env_info.items():
             array = vector_infos.get(name)
             if isinstance(array, np.ndarray) and array.dtype.kind in "biuf":
@@ -312,7 +315,7 @@ class RestartingVectorEnv(VectorEnv[Any, Any, np.ndarray]):
         return super()._add_info(vector_infos, env_info, env_num)
 
     def _with_rows(self, new: Any, old: Any, rows: np.ndarray) -> Any:
-        """A copy of a batch of observations, in which some rows are taken from an older one."""
+        """Return a copy of a batch of observations, with some rows taken from an older one."""
         if not rows.any():
             return copy.deepcopy(new)
         space = self.observation_space
@@ -363,7 +366,7 @@ def make_vector(
     processes: bool = True,
     **kwargs: Any,
 ) -> RestartingVectorEnv:
-    """`num_envs` environments of this short name; their frames are counted together."""
+    """Return `num_envs` environments of this short name; their frames are counted together."""
     if num_envs < 1:
         raise ValueError(f"num_envs must be at least 1, got {num_envs}")
     if "parallel" in registry.arguments(name):

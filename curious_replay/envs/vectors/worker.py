@@ -74,7 +74,7 @@ class Worker:
             self.pipe.send((command, data))
 
     def receive(self) -> Any:
-        """The answer to what was sent, or a `Failure`."""
+        """Return the answer to what was sent, or a `Failure`."""
         try:
             answer, success = self.pipe.recv()
         except (EOFError, OSError):
@@ -125,11 +125,11 @@ class LocalWorker:
                 self.kill()
 
     def receive(self) -> Any:
-        """The answer to what was sent, or a `Failure`."""
+        """Return the answer to what was sent, or a `Failure`."""
         return self._reply
 
     def join(self, timeout: float) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
     def kill(self) -> None:
         """Close the environment; what goes wrong in it no longer matters."""
@@ -143,7 +143,10 @@ AnyWorker = Worker | LocalWorker
 
 
 def receive_all(workers: Sequence[AnyWorker], timeout: float) -> list[Any]:
-    """The answers of these workers, in order; `Failure` for who needs over `timeout` seconds."""
+    """Return the answers of these workers, in order.
+
+    `Failure` stands for who needs over `timeout` seconds.
+    """
     answers = {worker.index: worker.receive() for worker in workers if worker.pipe is None}
     waiting = {worker.pipe: worker for worker in workers if worker.pipe is not None}
     deadline = time.monotonic() + timeout
@@ -161,7 +164,7 @@ def receive_all(workers: Sequence[AnyWorker], timeout: float) -> list[Any]:
 def _run(
     index: int, make_env: MakeEnv, pipe: Connection, parent_pipe: Connection, memory: Any
 ) -> None:
-    """The process of a worker: answer requests until told to close."""
+    """Run the process of a worker: answer requests until told to close."""
     # Ctrl-C reaches all processes of a terminal; only the main one decides what follows.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A handler, for what is ignored would be ignored by programs that an environment starts, too.

@@ -15,7 +15,7 @@ CLEARED = row(
 
 
 def _ratio(run: Run) -> float:
-    """Model error at the end divided by that just before the object is removed."""
+    """Return the model error at the end divided by that just before the object is removed."""
     if run.undone is None:
         return float("nan")
     window = max(run.frames_done // 20, 1)

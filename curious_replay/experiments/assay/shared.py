@@ -14,7 +14,7 @@ MAIN = reported(TASK, {UNIFORM.name: (3.7e5, 0.6e5), CURIOUS.name: (0.5e5, 0.1e5
 
 
 def frames_to(nth: int, paper: Mapping[Key, Reported] | None = None) -> Measure:
-    """Frames from the appearance of the object until so many contacts with it."""
+    """Return the measure: frames from the object's appearance until so many contacts with it."""
 
     def until(run: Run) -> float:
         rows = interaction.counts_of(run, "contacts", stored.newest(run))
@@ -25,7 +25,10 @@ def frames_to(nth: int, paper: Mapping[Key, Reported] | None = None) -> Measure:
 
 
 def model_error_since_change() -> Measure:
-    """How badly the model predicts the object in test scenes, once it has appeared."""
+    """Return the measure: how badly the model predicts the object, once it has appeared.
+
+    It is taken in test scenes.
+    """
 
     def mean(run: Run) -> float:
         return model_error.mean_since(*model_error.errors_of(run), run.first_change)

@@ -23,7 +23,7 @@ Row = tuple[tuple[float, float], ...]
 
 
 def _numbers(uniform: Row, curious: Row) -> Paper:
-    """Two rows of the table, in the order of TASKS."""
+    """Return the numbers of two rows of the table, in the order of TASKS."""
     return {
         key: number
         for task, first, second in zip(TASKS, uniform, curious, strict=True)

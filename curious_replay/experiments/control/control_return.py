@@ -13,7 +13,10 @@ Paper = Mapping[Key, Reported]
 
 
 def return_at(times: float, window: float, paper: Paper | None = None) -> Measure:
-    """Mean return of the episodes that ended in the `window` before `times`, both in T0."""
+    """Return the measure: mean return of the episodes that ended in the `window` before `times`.
+
+    Both are in T0.
+    """
 
     def value(run: Run) -> float:
         change = run.first_change
@@ -24,7 +27,10 @@ def return_at(times: float, window: float, paper: Paper | None = None) -> Measur
 
 
 def return_since_change() -> Measure:
-    """Mean return from the first change to the next or to the end: high if it adapts fast."""
+    """Return the measure: mean return from the first change to the next or to the end.
+
+    It is high if the agent adapts fast.
+    """
 
     def average(run: Run) -> float:
         stop = run.changes[2][0] if len(run.changes) > 2 else None
@@ -35,7 +41,7 @@ def return_since_change() -> Measure:
 
 
 def final_return(paper: Paper | None = None) -> Measure:
-    """Mean return in the last twentieth of a run."""
+    """Return the measure: mean return in the last twentieth of a run."""
 
     def value(run: Run) -> float:
         end = run.frames_done

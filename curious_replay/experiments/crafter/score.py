@@ -16,17 +16,20 @@ DEFAULT: Settings = {"replay.alpha": 0.7}
 
 
 def score(numbers: Mapping[str, float | tuple[float, float]], n: int | None = None) -> Measure:
-    """The benchmark's score, with the paper's numbers on the rewarded game."""
+    """Return the measure: the benchmark's score, with the paper's numbers on the rewarded game."""
     return score_with(reported(TASK, numbers, n=n, kind="s.d."))
 
 
 def score_with(paper: Mapping[Key, Reported]) -> Measure:
-    """The benchmark's score; after as many steps as a run has, if fewer than a million."""
+    """Return the measure: the benchmark's score.
+
+    It is taken after as many steps as a run has, if fewer than a million.
+    """
     return Measure("Crafter score (%)", each(crafter.score_of), paper=paper)
 
 
 def success(achievement: str) -> Measure:
-    """Per cent of episodes that unlock an achievement (Figures 4, 18, 20)."""
+    """Return the measure: per cent of episodes that unlock an achievement (Figures 4, 18, 20)."""
     at = crafter.SPECTRUM.index(achievement)
 
     def rate(run: Run) -> float:

@@ -89,7 +89,7 @@ def to_solve(footing: Footing, policy: Policy, phase: str, steps: int) -> list[f
 
 
 def _episodes(last: Array, reward: Array) -> tuple[list[int], list[int], list[float]]:
-    """Steps at which episodes ended, their lengths, their returns."""
+    """Return the steps at which episodes ended, their lengths, their returns."""
     ends = [index + 1 for index, ended in enumerate(last) if ended]
     begins = [0, *ends]
     lengths = [end - begin for begin, end in zip(begins, ends, strict=False)]

@@ -55,14 +55,14 @@ def _in_view() -> Measure:
 
 
 def _cells(run: Run) -> list[tuple[int, ...]]:
-    """The cell of the agent at each step that a run has stored."""
+    """Return the cell of the agent at each step that a run has stored."""
     found = stored.newest(run)
     places = None if found is None else interaction.position_of(found, "agent")
     return [] if places is None else [tuple(place) for place in places.tolist()]
 
 
 def _coverage(footing: Footing) -> list[float]:
-    """Cells that the explorer was in, by those of chance in as many steps."""
+    """Return the cells that the explorer was in, by those of chance in as many steps."""
     found = []
     for run in footing.runs:
         own = _cells(run)
@@ -73,7 +73,7 @@ def _coverage(footing: Footing) -> list[float]:
 
 
 def _stays(footing: Footing) -> list[float]:
-    """The fewest cells of any `STAY_WINDOW` steps, of all cells that the explorer was in."""
+    """Return the fewest cells of any `STAY_WINDOW` steps, of all cells that the explorer was in."""
     found = []
     for run in footing.runs:
         own = _cells(run)
@@ -84,7 +84,7 @@ def _stays(footing: Footing) -> list[float]:
 
 
 def _to_contact(footing: Footing, policy: Policy, walks: int, warm: int) -> list[float]:
-    """Steps of a policy from the appearance of the object to the 5th contact with it."""
+    """Return a policy's steps from the appearance of the object to the 5th contact with it."""
     found = []
     for seed in (WALKS * run.seed + walk for run in footing.runs for walk in range(walks)):
         rows = play(footing.config, policy, "object", END - T0, seed, ("empty", warm))

@@ -75,12 +75,12 @@ def save_name(number: int) -> str:
 
 
 def checksum(content: Mapping[str, Any]) -> int:
-    """The checksum that stands beside the content of a manifest."""
+    """Return the checksum that stands beside the content of a manifest."""
     return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The content of a save's manifest; what is in it is of the right kind, and fits together."""
+    """Return the content of a save's manifest, all of it of the right kind and fitting together."""
     path = folder / MANIFEST
     if not path.is_file():
         raise LoadError(f"{folder} is not a saved replay buffer: it has no {MANIFEST}")
@@ -104,7 +104,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
-    """Bookkeeping of all steps, from the folder of a save; see `_state` in saving.py."""
+    """Return the bookkeeping of all steps, from the folder of a save; see `_state` in saving.py."""
     path = folder / STATE
     with raised_as(LoadError):
         folder_itself(folder)

@@ -95,11 +95,11 @@ class SavedBuffer:
         return () if self._layout is None else tuple(f.name for f in self._layout.fields)
 
     def field(self, name: str) -> Array:
-        """One field of all steps, [N, ...], checked against its checksums."""
+        """Return one field of all steps, [N, ...], checked against its checksums."""
         return self._read(name, None)
 
     def rows(self, name: str, positions: npt.ArrayLike) -> Array:
-        """One field of some steps [N, ...], by their positions [N] in `ids`: reads no more."""
+        """Return one field of some steps [N, ...], by positions [N] in `ids`; read no more."""
         wanted = np.asarray(positions, np.int64).reshape(-1)
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f"positions must be from 0 to {len(self) - 1}")
@@ -127,13 +127,13 @@ class SavedBuffer:
         return out
 
     def _inside(self, chunk: SavedChunk, env: Ints, time: Ints) -> npt.NDArray[np.bool_]:
-        """Which steps are in a chunk."""
+        """Return which steps are in a chunk."""
         first = chunk.number * self._rows
         low, high = first + chunk.start, first + chunk.stop
         return np.asarray((env == chunk.env) & (time >= low) & (time < high))
 
     def _map(self, chunk: SavedChunk, position: int) -> Array:
-        """The saved rows of one field of a chunk, as a view of its file."""
+        """Return the saved rows of one field of a chunk, as a view of its file."""
         assert self._layout is not None
         field, path = self._layout.fields[position], self._path(chunk)
         shape = (chunk.stop - chunk.start, *field.shape)

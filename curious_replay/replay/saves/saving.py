@@ -71,7 +71,10 @@ def save(buffer: "ReplayBuffer", folder: Path) -> None:
 
 
 def _previous(folder: Path) -> dict[str, Any]:
-    """What the last save in `folder` says of itself; nothing if there is none, or a damaged one."""
+    """Return the manifest of the last save in `folder`.
+
+    If there is none, or a damaged one, it is one without chunks.
+    """
     try:
         return read_manifest(folder)
     except ForeignError:

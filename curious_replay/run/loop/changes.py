@@ -54,7 +54,7 @@ class Changes:
         return {"replay/share_after_change": new / replayed} if changed and replayed else {}
 
     def get_state(self) -> dict[str, Any]:
-        """All of it."""
+        """Return all of it: counts of steps, and when each phase began."""
         return {
             "seen": self._seen,
             "begun": [list(begun) for begun in self._begun],

@@ -28,7 +28,7 @@ class Ratio:
         return due
 
     def get_state(self) -> dict[str, int | None]:
-        """First step and updates so far."""
+        """Return the first step and the updates so far."""
         return {"start": self.start, "done": self.done}
 
     def set_state(self, state: dict[str, int | None]) -> None:
@@ -36,9 +36,10 @@ class Ratio:
         self.start, self.done = state["start"], int(state["done"] or 0)
 
     def state_for_another(self, step: int) -> dict[str, int | None]:
-        """State from which another ratio goes on: it counts from `step`, and what is due stays so.
+        """Return the state from which another ratio goes on.
 
-        Less than an update, which this ratio would have brought a little later, is forgotten.
+        It counts from `step`, and what is due stays so. Less than an update, which this ratio would
+        have brought a little later, is forgotten.
         """
         if self.start is None:
             return self.get_state()
@@ -58,7 +59,7 @@ class Every:
         self.last = last
 
     def due(self, step: int) -> bool:
-        """Whether it is time."""
+        """Return whether it is time."""
         if not self.every:
             return False
         return self.last is None or step >= self.last + self.every

@@ -101,7 +101,7 @@ class Driver:
         self._take(collect(observation, rewards, terminated, truncated, infos, self.facts.logs))
 
     def get_state(self) -> dict[str, Any]:
-        """All but the policy's memory: strings, numbers and arrays."""
+        """Return all but the policy's memory: strings, numbers and arrays."""
         return {
             "envs": self.envs.get_state() if self.facts.can_save else None,
             "transition": asdict(self.transition),
@@ -123,7 +123,7 @@ class Driver:
         self.stats.set_state(state["stats"])
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The policy's memory and random state."""
+        """Return the policy's memory and random state."""
         policy = {f"policy.{name}": value for name, value in self.policy.items()}
         return {**policy, "generator": self.generator.get_state()}
 
@@ -148,7 +148,7 @@ class Driver:
         self._take(collect(observation, reward, nothing, nothing, infos, self.facts.logs))
 
     def _choose(self) -> Array:
-        """Actions float32 [N, A]: random ones at first, then the policy's."""
+        """Choose actions float32 [N, A]: random ones at first, then the policy's."""
         transition = self.transition
         if self.counters.step < self.prefill:
             return self.facts.actions.random(self.random, self.envs.num_envs)
@@ -163,7 +163,7 @@ class Driver:
         self.counters.frame = steps if frames is None else int(frames.sum()) // len(frames)
 
     def _when(self) -> dict[str, Array]:
-        """Frame and phase of the step, [N] each; none in replay that began without them."""
+        """Return frame and phase of the step, [N] each; {} if replay began without them."""
         if not stores_when(self.replay):
             return {}
         frames, phases = self.transition.frames, self.transition.phases

@@ -33,7 +33,7 @@ class Episode:
     phases: list[str] = field(default_factory=list)
 
     def video(self, frames_per_step: int) -> Iterator[Array]:
-        """Pictures with captions, uint8 [H, W, 3], one at a time."""
+        """Return pictures with captions, uint8 [H, W, 3], one at a time."""
         frames = [index * frames_per_step for index in range(len(self.pictures))]
         return episode_video(np.stack(self.pictures), frames, self.phases, self.returns)
 
@@ -71,7 +71,10 @@ class Evaluation:
             self._envs.close()
 
     def _ready(self, phase: str | None) -> RestartingVectorEnv:
-        """The environment, held in a phase if it has any; made anew if it is not alive any more."""
+        """Return the environment, held in a phase if it has any.
+
+        It is made anew if it is not alive any more.
+        """
         if self._envs is not None and self.facts.has_phases:
             try:
                 self._envs.set_phase(phase)
@@ -87,7 +90,7 @@ class Evaluation:
     def _play(
         self, envs: RestartingVectorEnv, seed: int, video: bool, stop: Callable[[], bool]
     ) -> Episode | None:
-        """One episode, cut after `--eval.max-steps`."""
+        """Play one episode, cut after `--eval.max-steps`; return it, or None if stopped."""
         generator = torch_generator_of(seed, "policy")
         policy = self.agent.start(1)
         stats, episode = EpisodeStats(1, self.facts.logs), Episode()

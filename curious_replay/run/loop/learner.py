@@ -125,7 +125,7 @@ class Learner:
         self._thread.shutdown()
 
     def get_state(self) -> dict[str, Any]:
-        """Counters, averages and the batch that is next."""
+        """Return counters, averages and the batch that is next."""
         batch = self.next
         return {
             "averages": self.averages.get_state(),
@@ -150,7 +150,10 @@ class Learner:
         self.next = None if state["next"] is None else Batch(**state["next"])
 
     def _draw(self) -> Batch:
-        """A batch, with the windows of the agent's other streams; `ids` are those of the batch."""
+        """Draw a batch, with the windows of the agent's other streams.
+
+        `ids` are those of the batch.
+        """
         batch = self.replay.sample(self.batch.windows, self.batch.length)
         for name, stream in self.agent.streams.items():
             more = self.replay.sample(stream.windows, stream.length)

@@ -75,5 +75,5 @@ class Novelty:
 
 
 def _weighs(rule: Rule | Mixture) -> TypeGuard[Count]:
-    """Whether a count term competes with another one for the draws."""
+    """Return whether a count term competes with another one for the draws."""
     return isinstance(rule, Count) and bool(rule.signals) and rule.c > 0

@@ -53,7 +53,7 @@ class Probe:
         }
 
     def lines(self, agent: Agent) -> Iterator[dict[str, Any]]:
-        """Errors of each scene and each step predicted.
+        """Yield the errors of each scene and each step predicted.
 
         mse is the mean over pixels and channels of squared differences, pixels in [0, 1]; nll the
         negative log-likelihood in nats under normals of unit variance about the predicted picture,
@@ -77,7 +77,7 @@ class Probe:
                 yield line
 
     def _drive(self, number: int) -> tuple[Array, Array]:
-        """Pictures uint8 [75, H, W, 3] and actions [75, 2] of one scene."""
+        """Return pictures uint8 [75, H, W, 3] and actions [75, 2] of one scene."""
         env = ObjectInteraction(scene=number, phase="ball", **self.settings)
         rng = np.random.default_rng(number)
         steps = SEEN + PREDICTED
@@ -94,7 +94,7 @@ class Probe:
 
 
 def _errors(squares: Array, suffix: str) -> dict[str, float]:
-    """Errors from squares [P], summed over the three channels of P pixels."""
+    """Return errors from squares [P], summed over the three channels of P pixels."""
     total, numbers = float(squares.sum()), 3 * squares.size
     nll = 0.5 * total + numbers * LOG_NORMAL
     return {f"mse{suffix}": total / numbers, f"nll{suffix}": float(nll)}

@@ -46,10 +46,10 @@ class Stop:
 
 @contextmanager
 def repeats_ignored() -> Iterator[None]:
-    """Only the first signal counts in here: for the runs of a sweep, which may hear it twice.
+    """Let only the first signal count in here.
 
-    Whoever signals all processes also reaches the sweep, which then stops its runs. It ends those
-    that do not stop in time.
+    This is for the runs of a sweep, which may hear it twice. Whoever signals all processes also
+    reaches the sweep, which then stops its runs. It ends those that do not stop in time.
     """
     before, Stop.patient = Stop.patient, True
     try:

@@ -139,7 +139,10 @@ class Trainer:
         self._changed = False
 
     def _do_what_is_due(self) -> None:
-        """Metrics, evaluation, video, snapshot, checkpoint; what a stop prevents stays due."""
+        """Do what is due: metrics, evaluation, video, snapshot, checkpoint.
+
+        What a stop prevents stays due.
+        """
         step = self.counters.step
         acts = {
             "log": self._log,
@@ -182,7 +185,7 @@ class Trainer:
             self._tell_if_episodes_are_too_short()
 
     def _tell_if_episodes_are_too_short(self) -> None:
-        """Once, when windows could have come together twice over."""
+        """Tell so once, when windows could have come together twice over."""
         length = self.config.train.batch_length
         enough = min(2 * length * self.config.env.num_envs, self.config.replay.capacity)
         if self._told_of_short_episodes or len(self.replay) < enough:
@@ -245,7 +248,10 @@ class Trainer:
         return True
 
     def _video(self) -> bool:
-        """What the model predicts for some windows of the batch that is next."""
+        """Record a video of what the model predicts for some windows of the batch that is next.
+
+        It returns True, or False if nothing was learned yet.
+        """
         batch = self.learner.next
         if batch is None:
             return False  # nothing was learned yet: later
@@ -257,7 +263,7 @@ class Trainer:
         return True
 
     def _test_model(self) -> bool:
-        """Errors of the world model on the test scenes."""
+        """Record the errors of the world model on the test scenes; return True."""
         if self.probe is None:
             from curious_replay.run.loop.probe import Probe  # noqa: PLC0415  # needs the simulator
 
@@ -268,7 +274,7 @@ class Trainer:
         return True
 
     def _snapshot(self) -> bool:
-        """Visits and priorities of what is stored, for analyses."""
+        """Write visits and priorities of what is stored, for analyses; return True."""
         most = self.config.record.snapshot_steps
         counters = asdict(self.counters)
         taken = snapshots.take(self.replay, self.driver.phases, counters, most)

@@ -40,7 +40,7 @@ class Checkpoints:
         self._ours = False  # whether this process wrote them
 
     def all(self) -> list[Path]:
-        """Finished checkpoints, newest first."""
+        """Return the finished checkpoints, newest first."""
         with raised_as(CheckpointError):
             folder_itself(self.folder)
         if not self.folder.is_dir():
@@ -49,7 +49,10 @@ class Checkpoints:
         return sorted(found, key=_serial, reverse=True)
 
     def at(self, step: int | None) -> Path:
-        """The checkpoint that is kept for a step, or was made at it; without a step the newest."""
+        """Return the checkpoint that is kept for a step, or was made at it.
+
+        Without a step it is the newest.
+        """
         found = self.all()
         if not found:
             raise CheckpointError(f"{self.folder} has no checkpoint")
@@ -113,7 +116,7 @@ class Checkpoints:
                 self._remove(old)
 
     def newest(self, note: Note) -> Saved:
-        """The newest checkpoint that is whole, its replay left aside."""
+        """Return the newest checkpoint that is whole, its replay left aside."""
         for path in self.all():
             try:
                 return files.read(path)
@@ -124,7 +127,7 @@ class Checkpoints:
     def resume(
         self, directory: Path | None, rule: Rule | Mixture, note: Note
     ) -> tuple[Saved, ReplayBuffer] | None:
-        """The newest checkpoint that is whole, replay included; None if none was ever finished.
+        """Return the newest whole checkpoint and its replay; None if none was ever finished.
 
         Damaged ones are passed over. The next save takes their place.
         """
@@ -151,7 +154,7 @@ class Checkpoints:
 
 
 def step_of(path: Path) -> int:
-    """The step at which a checkpoint was made, from its name."""
+    """Return the step at which a checkpoint was made, from its name."""
     return int(path.name.rpartition("-")[2])
 
 
@@ -160,7 +163,7 @@ def _serial(path: Path) -> int:
 
 
 def _told(path: Path) -> str:
-    """The step of a checkpoint, and whether it stays."""
+    """Return a text with the step of a checkpoint, and whether it stays."""
     kept = ", ".join(f"{step:,}" for step in sorted(files.kept_at(path)))
     step = f"{step_of(path):,}"
     return f"{step} (kept)" if kept == step else f"{step} (kept as {kept})" if kept else step

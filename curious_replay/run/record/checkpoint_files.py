@@ -68,14 +68,14 @@ class Saved:
     policy: dict[str, Tensor]
 
     def load_replay(self, directory: Path | None, rule: Rule | Mixture) -> ReplayBuffer:
-        """The buffer, with its steps in memory or in files below `directory`."""
+        """Return the buffer, with its steps in memory or in files below `directory`."""
         with raised_as(CheckpointError):
             folder = folder_itself(self.path / "replay")
         return ReplayBuffer.load(folder, directory=directory, rule=rule)
 
     @contextmanager
     def put_to_use(self) -> Iterator[None]:
-        """Whatever goes wrong within is put down to what was saved: it does not fit this run."""
+        """Put down whatever goes wrong within to what was saved: it does not fit this run."""
         try:
             yield
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError,
@@ -147,7 +147,7 @@ def keep(path: Path, steps: Iterable[int]) -> None:
 
 
 def kept_at(path: Path) -> set[int]:
-    """The steps whose checkpoint this is, if it stays for good."""
+    """Return the steps whose checkpoint this is, if it stays for good."""
     marks = (each.name.removeprefix(_KEPT) for each in path.glob(f"{_KEPT}*"))
     return {int(mark) for mark in marks if mark.isdecimal()}
 
@@ -169,7 +169,7 @@ def link_replay(source: Path, target: Path, *, ours: bool) -> None:
 
 
 def _last_chunks(folder: str, names: list[str]) -> set[str]:
-    """Of the files in a folder, the last chunk of each environment: see `chunk_name`."""
+    """Return the files in a folder that are the last chunk of an environment: see `chunk_name`."""
     chunks = sorted(name for name in names if name.startswith("chunk-"))
     return set({name.rpartition("-")[0]: name for name in chunks}.values())
 
@@ -193,7 +193,7 @@ def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _measure(path: Path, sync: bool = False) -> dict[str, int]:
-    """Size and checksum of a file, perhaps after making sure that it is on disk."""
+    """Return size (bytes) and checksum of a file; with `sync` make sure that it is on disk."""
     crc = 0
     with open_file(path) as file:
         while block := file.read(_BLOCK):

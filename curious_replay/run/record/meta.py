@@ -39,12 +39,18 @@ def describe() -> dict[str, Any]:
 
 
 def new_id() -> str:
-    """A name for a run that no other has, wherever its folder is moved: by it forks know it."""
+    """Return a name for a run that no other has, wherever its folder is moved.
+
+    Forks know it by that name.
+    """
     return secrets.token_hex(8)
 
 
 def made_by_another(folder: Path) -> str:
-    """What to add to an error about a run that another version has made; nothing if it was ours."""
+    """Return what to add to an error about a run that another version has made.
+
+    It is "" if the run was made by this version.
+    """
     try:
         made = read_object(folder / META)["versions"]["curious_replay"]
     except (UnreadableError, LookupError, TypeError):

@@ -44,7 +44,7 @@ class LockedError(RecordError):
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """meta.json, with the list of resumes that every run has."""
+    """Return meta.json, with the list of resumes that every run has."""
     with raised_as(DamagedError):
         meta: dict[str, Any] = read_json(folder / META)
         check(meta, dict, str(folder / META))
@@ -53,9 +53,10 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def refuse_strange_files(folder: Path) -> None:
-    """Refuse links, since what they lead to would be written to, and files that are none.
+    """Refuse links, and folders, pipes or devices in the place of files.
 
-    To open a pipe is to wait for somebody at its other end, perhaps for ever.
+    What a link leads to would be written to. To open a pipe is to wait for somebody at its other
+    end, perhaps for ever.
     """
     files = (CONFIG, META, LOCK, *TAGS)
     for name in (*files, EVENTS, VIDEOS, CHECKPOINTS):
@@ -67,7 +68,7 @@ def refuse_strange_files(folder: Path) -> None:
 
 
 def sizes_at(folder: Path, position: Mapping[str, Any]) -> dict[str, int]:
-    """Bytes that each file had at a position; DamagedError if that cannot be one."""
+    """Return the bytes that each file had at a position; DamagedError if that cannot be one."""
     name = f"the position in {folder} that its checkpoint has"
     with raised_as(DamagedError):
         check(position, dict, name)

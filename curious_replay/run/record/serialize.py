@@ -14,7 +14,7 @@ ARRAY, SCALAR, TUPLE, PAIRS, FLOAT = "$array", "$scalar", "$tuple", "$pairs", "$
 
 
 def pack(value: Any, arrays: dict[str, np.ndarray], path: str = "state") -> Any:  # noqa: PLR0911
-    """JSON of `value`; its arrays are added to `arrays`."""
+    """Return JSON of `value`; its arrays are added to `arrays`."""
     if value is None or isinstance(value, bool | str) or type(value) is int:
         return value
     if type(value) is float:
@@ -41,7 +41,7 @@ def pack(value: Any, arrays: dict[str, np.ndarray], path: str = "state") -> Any:
 
 
 def unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:  # noqa: PLR0911
-    """What `pack` was given."""
+    """Return what `pack` was given."""
     if isinstance(value, list):
         return [unpack(each, arrays) for each in value]
     if not isinstance(value, dict):

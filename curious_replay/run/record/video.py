@@ -42,7 +42,10 @@ def dreams_video(truth: Array, models: Mapping[str, Array], context: int) -> Arr
 
 
 def _video_of(rows: Mapping[str, Array], models: Collection[str], context: int) -> Array:
-    """A video uint8 [T, H, W, 3] of named rows, uint8 [B, T, h, w, 3] each; `models` dream."""
+    """Return a video uint8 [T, H, W, 3] of named rows, uint8 [B, T, h, w, 3] each.
+
+    Those named in `models` dream.
+    """
     batch, length, height, width, _ = next(iter(rows.values())).shape
     zoom = max(1, -(-TILE // min(height, width)))
     canvas = _Canvas(list(rows), models, batch, height * zoom, width * zoom)
@@ -141,7 +144,7 @@ class _Canvas:
         draw.text((x, y), detail, FAINT, _font(14), anchor="lm")
 
     def _draw_time(self, draw: ImageDraw.ImageDraw, step: int, length: int, context: int) -> None:
-        """A bar along the bottom: context, prediction, and how far the video is."""
+        """Draw a bar along the bottom: context, prediction, and how far the video is."""
         first, last = self.left, self.width - MARGIN - 1
         y = self.height - self.bottom // 2 - 2
         border = first + (last - first) * context // length
@@ -181,5 +184,5 @@ def _dim(color: Color) -> Color:
 
 @cache
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Pillow's own font, which is everywhere the same."""
+    """Return Pillow's own font, which is everywhere the same."""
     return ImageFont.load_default(size)

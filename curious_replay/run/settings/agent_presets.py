@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def dreamer_v2(kind: str, choice: "Choice") -> Overrides:
-    """Published: categorical on Crafter, Gaussian elsewhere, an update every 5 steps."""
+    """Return the settings of DreamerV2.
+
+    Published: categorical on Crafter, Gaussian elsewhere, an update every 5 steps.
+    """
     simulated = kind in SIMULATED
     agent: dict[str, Any] = {}
     if simulated:
@@ -78,7 +81,10 @@ def dreamer_v2(kind: str, choice: "Choice") -> Overrides:
 def _dreamer_v2_replay(
     kind: str, choice: "Choice", signal: Signal = "likelihood"
 ) -> dict[str, Any]:
-    """The released reading of the rule: windows ahead, in one episode, and a loss without KL."""
+    """Return the replay settings of the released reading of the rule.
+
+    Windows lie ahead, in one episode, and the loss is without KL.
+    """
     # Where episodes may be shorter than a window.
     short = is_grid(kind) or kind in ("user", "switch")
     changes: dict[str, Any] = {"window": "first", "cross_episodes": short}
@@ -93,7 +99,10 @@ def _dreamer_v2_replay(
 
 
 def dreamer_pro(kind: str, choice: "Choice") -> Overrides:
-    """Published: as DreamerV2, but for larger batches and what prototypes ask for."""
+    """Return the settings of DreamerPro.
+
+    Published: as DreamerV2, but for larger batches and what prototypes ask for.
+    """
     simulated = kind in SIMULATED
     agent: dict[str, Any] = {}
     if simulated:
@@ -147,7 +156,10 @@ def dreamer_pro(kind: str, choice: "Choice") -> Overrides:
 
 
 def plan2explore(kind: str, choice: "Choice") -> Overrides:
-    """Published: as DreamerV2, and without any reward but disagreement."""
+    """Return the settings of Plan2Explore.
+
+    Published: as DreamerV2, and without any reward but disagreement.
+    """
     changes = dreamer_v2(kind, choice)
     agent: dict[str, Any] = {"dreamer": DreamerV2Config(**changes["agent"])}
     train = dict(changes["train"])
@@ -161,15 +173,19 @@ def plan2explore(kind: str, choice: "Choice") -> Overrides:
 
 
 def plan2explore_v3(kind: str, choice: "Choice") -> Overrides:
-    """Not published with prioritised replay: DreamerV3's settings, on disagreement alone."""
+    """Return DreamerV3's settings, on disagreement alone.
+
+    They were not published with prioritised replay.
+    """
     changes = dreamer_v3(kind, choice)
     return {**changes, "agent": {"dreamer": DreamerV3Config(**changes["agent"])}}
 
 
 def iris(kind: str, choice: "Choice") -> Overrides:
-    """Published: an update of each part for every step, the later parts from steps 5200 and 10200.
+    """Return the settings of IRIS.
 
-    The paper ran it with uniform replay only. It knows discrete actions only, and refuses others.
+    Published: an update of each part for every step, the later parts from steps 5200 and 10200. The
+    paper ran it with uniform replay only. It knows discrete actions only, and refuses others.
     """
     if choice.scale == "paper":
         return {

@@ -19,12 +19,12 @@ STORED = ("--replay.capacity", "--replay.window", "--replay.cross-episodes")
 
 
 def may_change(name: str, allowed: Iterable[str]) -> bool:
-    """Whether an option may; `allowed` are patterns of options."""
+    """Return whether an option may change; `allowed` are patterns of options."""
     return name not in STORED and any(fnmatchcase(name, pattern) for pattern in allowed)
 
 
 def not_allowed(old: Config, new: Config, allowed: Iterable[str]) -> dict[str, tuple[Any, Any]]:
-    """Settings that differ (old, new) and may not."""
+    """Return the settings that differ and may not, by the name of their option: (old, new)."""
     return {
         name: values
         for name, values in differences(old, new).items()

@@ -183,7 +183,7 @@ class Config:
         return self.train.ratio, self.train.batch_size * self.train.batch_length
 
     def to_json(self) -> dict[str, Any]:
-        """All settings as JSON values."""
+        """Return all settings as JSON values."""
         groups = {name: to_json(getattr(self, name)) for name in vars(self) if name != "seed"}
         return {**groups, "seed": self.seed}
 
@@ -213,7 +213,7 @@ class Config:
 
 
 def load_config(folder: str | Path) -> Config:
-    """The settings of a run."""
+    """Load the settings of a run."""
     path = Path(folder) / CONFIG
     if not path.is_file():
         raise UsageError(f"{folder} holds no run: it has no config.json")
@@ -226,7 +226,7 @@ def load_config(folder: str | Path) -> Config:
 
 
 def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
-    """Settings that differ, by the name of their option: (old, new)."""
+    """Return the settings that differ, by the name of their option: (old, new)."""
     before, after = _flat(old.to_json()), _flat(new.to_json())
     return {
         option(name.removeprefix("choice.")): (before.get(name), after.get(name))

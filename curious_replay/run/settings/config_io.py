@@ -43,7 +43,7 @@ Phases = tuple[tuple[int, str], ...] | None
 
 
 def option(path: str) -> str:
-    """The command line's name of a setting: "train.batch_size" is --train.batch-size."""
+    """Return a setting's name on the command line: "train.batch_size" is --train.batch-size."""
     return "--" + path.replace("_", "-")
 
 
@@ -79,7 +79,7 @@ def bounds_of(kind: Any) -> dict[str, Within]:
 
 
 def to_json(settings: Any) -> dict[str, Any]:
-    """Settings as JSON values."""
+    """Return settings as JSON values."""
     return asdict(settings)
 
 

@@ -19,12 +19,15 @@ SIMULATED = ("assay", "background", "constrained", "control")
 
 
 def is_grid(kind: str) -> bool:
-    """Whether a family is one of small worlds of cells."""
+    """Return whether a family is one of small worlds of cells."""
     return kind.startswith(("toy/", "minigrid"))
 
 
 def dreamer_v3(kind: str, choice: "Choice") -> Overrides:
-    """Published: XL on Crafter, S on control tasks, 512 replayed steps a step on both."""
+    """Return the settings of DreamerV3.
+
+    Published: XL on Crafter, S on control tasks, 512 replayed steps a step on both.
+    """
     simulated = kind in SIMULATED
     if choice.scale == "paper":
         # The released replay knows one environment only, so the paper ran prioritised replay with
@@ -57,7 +60,7 @@ def dreamer_v3(kind: str, choice: "Choice") -> Overrides:
 
 
 def _small(kind: str) -> Overrides:
-    """For one or two CPU cores."""
+    """Return settings for one or two CPU cores."""
     if is_grid(kind):
         # Small worlds and short episodes: quick steps, and an eye on the near future.
         return _mini(
@@ -104,7 +107,7 @@ def _small(kind: str) -> Overrides:
 
 
 def _mini(agent: Mapping[str, Any], train: Mapping[str, Any], every: int) -> Overrides:
-    """Settings at mini scale that are evaluated, recorded and saved every so many steps."""
+    """Return settings at mini scale, which evaluate, record and save every so many steps."""
     return {
         "agent": agent,
         "train": {**train, "save_every": every},

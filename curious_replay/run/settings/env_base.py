@@ -40,7 +40,7 @@ class EnvConfig:
         return int(getattr(self, "action_repeat", 1))
 
     def arguments(self) -> dict[str, Any]:
-        """What the environment itself is made with; None leaves it its own choice."""
+        """Return the environment's own arguments; None leaves it its own choice."""
         shared = ("num_envs", "processes")
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in shared}
         return {name: value for name, value in values.items() if value is not None}

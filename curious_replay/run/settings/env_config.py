@@ -99,7 +99,7 @@ class UserEnvConfig(EnvConfig):
         self.arguments()
 
     def arguments(self) -> dict[str, Any]:
-        """What the environment is made with."""
+        """Return the arguments that the environment is made with."""
         return _object(self.arguments_json, """'{"size": 5}'""")
 
 
@@ -134,7 +134,7 @@ class SwitchConfig(ScaledConfig):
             raise UsageError(f"--env.phases names a phase twice: {' '.join(self.phases)}")
 
     def worlds(self) -> dict[str, str]:
-        """The name of each phase's world."""
+        """Return the name of each phase's world."""
         named = [each.partition("=") for each in self.phases]
         for (phase, _, world), each in zip(named, self.phases, strict=True):
             if not phase or not world:
@@ -142,7 +142,7 @@ class SwitchConfig(ScaledConfig):
         return {phase: world for phase, _, world in named}
 
     def arguments(self) -> dict[str, Any]:
-        """What the worlds are made with, by phase."""
+        """Return the arguments that the worlds are made with, by phase."""
         return _object(self.arguments_json, """'{"after": {"size": 5}}'""")
 
 
@@ -177,7 +177,7 @@ FAMILIES: dict[str, type[EnvConfig]] = {
 
 
 def family(name: str) -> str:
-    """Family of an environment by its name: one of the keys of `FAMILIES`."""
+    """Return the family of an environment by its name: one of the keys of `FAMILIES`."""
     if name == "switch":
         return "switch"
     if is_user_env(name):
@@ -187,7 +187,10 @@ def family(name: str) -> str:
 
 
 def is_user_env(name: str) -> bool:
-    """Whether a name means an environment of the user's: "module:Class" or a Gymnasium id."""
+    """Return whether a name means an environment of the user's.
+
+    That is "module:Class" or a Gymnasium id.
+    """
     import gymnasium  # noqa: PLC0415  # the registry of ids, needed for names that are not ours
 
     if name in registry.ALIASES:

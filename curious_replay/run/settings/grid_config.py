@@ -42,7 +42,7 @@ class TwoRoomsConfig(GridConfig):
             raise UsageError(f"--env.view must be an odd number of cells or None, got {self.view}")
 
     def arguments(self) -> dict[str, Any]:
-        """What the environment is made with; a view of None is a choice too."""
+        """Return the environment's arguments; a view of None is a choice too."""
         return {**super().arguments(), "view": self.view}
 
 

@@ -30,7 +30,7 @@ class Times(NamedTuple):
 
 
 def preset(choice: Choice, seed: int = 0) -> Config:
-    """The settings that a choice of names stands for."""
+    """Return the settings that a choice of names stands for."""
     kind = family(choice.env)
     groups: dict[str, Any] = {
         "env": FAMILIES[kind](),
@@ -46,7 +46,10 @@ def preset(choice: Choice, seed: int = 0) -> Config:
 
 
 def changed(config: Config, settings: Settings) -> Config:
-    """A config with other settings, by their dotted names; those within are checked as always."""
+    """Return a config with other settings, by their dotted names.
+
+    Those within are checked as always.
+    """
     groups: dict[str, Any] = {}
     for path, value in settings.items():
         group, *inside = path.split(".")
@@ -57,7 +60,10 @@ def changed(config: Config, settings: Settings) -> Config:
 
 
 def with_replay(config: Config, replay: str) -> Config:
-    """A config with another kind of replay: its rule as the preset has it, what is stored as is."""
+    """Return a config with another kind of replay.
+
+    Its rule is as the preset has it, what is stored stays as it is.
+    """
     if replay == config.choice.replay:
         return config
     choice = replace(config.choice, replay=replay)
@@ -78,7 +84,7 @@ def _put(settings: Any, path: Sequence[str], value: Any, whole: str) -> Any:
 
 
 def _environment(kind: str, scale: str) -> Overrides:
-    """What the size of the world asks for, whoever the agent is."""
+    """Return the settings that the size of the world asks for, whoever the agent is."""
     env: dict[str, Any] = {}
     if scale != "paper":
         env["image_size"] = 32

@@ -63,7 +63,7 @@ class ReplayConfig:
         self.rule()
 
     def rule(self) -> Rule | Mixture:
-        """The rule that makes the priorities."""
+        """Return the rule that makes the priorities."""
         return Uniform()
 
 
@@ -81,7 +81,7 @@ class CountReplay(ReplayConfig):
     """Whose reading of the rule: the paper's, or that of released code."""
 
     def rule(self) -> Rule | Mixture:
-        """p = c·β^v."""
+        """Return the rule p = c·β^v."""
         return _named(
             "replay", Count, c=self.c, beta=self.beta, p_max=self.p_max, dialect=self.dialect
         )
@@ -103,7 +103,7 @@ class AdversarialReplay(ReplayConfig):
     """Whose reading of the rule: the paper's, or that of released code."""
 
     def rule(self) -> Rule | Mixture:
-        """p = (|L| + ε)^α."""
+        """Return the rule p = (|L| + ε)^α."""
         return _named(
             "replay", Adversarial, alpha=self.alpha, eps=self.eps, p_max=self.p_max,
             signal=self.signal, dialect=self.dialect,
@@ -120,7 +120,7 @@ class CuriousReplay(AdversarialReplay):
     """What a visit leaves of the count term."""
 
     def rule(self) -> Rule | Mixture:
-        """p = c·β^v + (|L| + ε)^α."""
+        """Return the rule p = c·β^v + (|L| + ε)^α."""
         return _named(
             "replay", Curious, c=self.c, beta=self.beta, alpha=self.alpha, eps=self.eps,
             p_max=self.p_max, signal=self.signal, dialect=self.dialect,
@@ -137,7 +137,7 @@ class BalancedReplay(AdversarialReplay):
     """What a visit leaves of the count's priority."""
 
     def rule(self) -> Rule | Mixture:
-        """A share by c·β^v, the rest by (|L| + ε)^α."""
+        """Return the rule that draws a share by c·β^v, the rest by (|L| + ε)^α."""
         return _named(
             "replay", Balanced, novelty=self.novelty, alpha=self.alpha, beta=self.beta,
             eps=self.eps, p_max=self.p_max, signal=self.signal, dialect=self.dialect,
@@ -156,7 +156,7 @@ class TDReplay(ReplayConfig):
     """Priority of a step that was never trained on."""
 
     def rule(self) -> Rule | Mixture:
-        """p = (|δ| + ε)^α."""
+        """Return the rule p = (|δ| + ε)^α."""
         return _named(
             "replay", TemporalDifference, alpha=self.alpha, eps=self.eps, p_max=self.p_max
         )
@@ -200,7 +200,7 @@ class MixedReplay(ReplayConfig):
     adversarial: AdversarialPart = field(default_factory=AdversarialPart)
 
     def rule(self) -> Rule | Mixture:
-        """The paper's TD + adversarial."""
+        """Return the paper's TD + adversarial."""
         return Mixture(
             first=_named("replay.adversarial", Adversarial, **vars(self.adversarial)),
             second=_named("replay.td", TemporalDifference, **vars(self.td)),

@@ -59,7 +59,7 @@ class EnvFacts:
 
 
 def make_env(name: str, config: EnvConfig, parallel: int = 1) -> gymnasium.Env:
-    """One environment as an agent sees it; `parallel` of them count frames together."""
+    """Make one environment as an agent sees it; `parallel` of them count frames together."""
     if isinstance(config, SwitchConfig):
         return _switch(config, parallel)
     if is_user_env(name):
@@ -73,7 +73,7 @@ def make_env(name: str, config: EnvConfig, parallel: int = 1) -> gymnasium.Env:
 
 
 def _switch(config: SwitchConfig, parallel: int) -> Switch:
-    """The worlds of all phases, each made as if it were alone; errors say which it was."""
+    """Make the worlds of all phases, each as if it were alone; errors say which it was."""
     worlds: dict[str, gymnasium.Env] = {}
     for phase, (world, settings) in worlds_of(config).items():
         with _naming(f"the world of {phase!r}, {world}, "):
@@ -94,7 +94,7 @@ def _naming(world: str) -> Iterator[None]:
 
 
 def make_envs(name: str, config: EnvConfig, num_envs: int) -> RestartingVectorEnv:
-    """Environments side by side, each in a process if the settings say so."""
+    """Make environments side by side, each in a process if the settings say so."""
     # Processes know no names that were registered in this one.
     make = partial(make_env, registry.ALIASES.get(name, name), config, num_envs)
     # What modules of others do when they are imported nobody knows: they are left to the workers.
@@ -142,7 +142,7 @@ Told = list[tuple[str, dict[str, Any]]]
 
 
 def _look(env: gymnasium.Env, calls: Calls) -> Told:
-    """Try an environment; what it told after reset() and after step(), as it will be stored."""
+    """Try an environment; return what it told after reset() and step(), as it will be stored."""
     opened, stepped = _try(env.env if isinstance(env, Adapted) else env, calls)
     _check_both(opened, stepped)
     if isinstance(env, Adapted):
@@ -164,7 +164,7 @@ def _look_into(switch: Switch, calls: Calls) -> Told:
 
 
 def _schedule(name: str, clock: Any, info: dict[str, Any]) -> tuple[tuple[int, str], ...] | None:
-    """What an environment follows: its schedule, or the one phase it is held in."""
+    """Return what an environment follows: its schedule, or the one phase it is held in."""
     if isinstance(clock, PhaseClock):
         return clock.schedule.changes if clock.forced is None else ((0, clock.forced),)
     return None if is_user_env(name) and "phase" in info else ()
@@ -186,7 +186,7 @@ def _check_both(opened: dict[str, Any], stepped: dict[str, Any]) -> None:
 
 
 def _log(key: str, infos: Told) -> Array:
-    """A value of a log, of the shape that all infos give it and a dtype that holds all."""
+    """Return a value of a log, of the shape that all infos give it and a dtype that holds all."""
     values = [(when, np.asarray(info[key])) for when, info in infos if key in info]
     first, like = values[0]
     for when, value in values:
@@ -204,7 +204,7 @@ def _log(key: str, infos: Told) -> Array:
 
 
 def _try(env: gymnasium.Env, calls: Calls) -> tuple[dict[str, Any], dict[str, Any]]:
-    """One reset and one step, as the environment itself is; returns the two infos."""
+    """Try one reset and one step, as the environment itself is; return the two infos."""
     with calls("reset()"):
         opened = env.reset(seed=0)
     check_reset(opened, env.observation_space)

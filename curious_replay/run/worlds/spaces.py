@@ -19,7 +19,7 @@ Space = spaces.Space[Any]
 
 
 class UnfitEnvironmentError(UsageError):
-    """The environment is none that an agent of ours can live in."""
+    """No agent of ours can live in the environment."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Actions:
         return cls(low.size, False, space.shape, space.dtype, low, high)
 
     def to_env(self, actions: Array) -> Array:
-        """float32 [N, A] of an agent to what the vector environment takes, [N, ...]."""
+        """Convert float32 [N, A] of an agent to what the vector environment takes, [N, ...]."""
         if self.discrete:
             indices: Array = actions.argmax(-1).astype(self.dtype) + self.low
             return indices
@@ -66,14 +66,17 @@ class Actions:
         return bounded
 
     def random(self, rng: np.random.Generator, rows: int) -> Array:
-        """Actions by chance, float32 [rows, A]."""
+        """Draw actions by chance, float32 [rows, A]."""
         if self.discrete:
             return np.eye(self.count, dtype=np.float32)[rng.integers(self.count, size=rows)]
         return rng.uniform(-1, 1, (rows, self.count)).astype(np.float32)
 
 
 def read_spaces(observation: Space, action: Space) -> Spaces:
-    """What agents are told of an environment whose observation is {"image", "vector"} already."""
+    """Return what agents are told of an environment.
+
+    Its observation is {"image", "vector"} already.
+    """
     assert isinstance(observation, spaces.Dict)
     image, vector = observation.spaces.get("image"), observation.spaces.get("vector")
     assert isinstance(image, spaces.Box | None) and isinstance(vector, spaces.Box | None)
@@ -87,7 +90,10 @@ def read_spaces(observation: Space, action: Space) -> Spaces:
 
 
 def parts_of(space: Space) -> tuple[list[str], list[str]]:
-    """Names of the images and of the vectors in an observation; "" if it is one of them itself."""
+    """Return the names of the images and of the vectors in an observation.
+
+    The name is "" if the observation is one of them itself.
+    """
     parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {"": space}
     images = [name for name, part in parts.items() if _is_image(part)]
     vectors = [name for name, part in parts.items() if _is_vector(part)]

@@ -14,7 +14,7 @@ SHARED = ("image_size", "scale", "action_repeat")
 
 
 def worlds_of(config: SwitchConfig) -> dict[str, tuple[str, EnvConfig]]:
-    """Name and settings of the world of each phase; what cannot be is refused."""
+    """Return name and settings of the world of each phase; what cannot be is refused."""
     if not config.phases or config.schedule is None:
         raise UsageError(
             "--env switch needs worlds and when they change: --env.phases, as in "

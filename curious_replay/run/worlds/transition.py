@@ -113,7 +113,7 @@ class EpisodeStats:
         return values
 
     def get_state(self) -> dict[str, Any]:
-        """All sums."""
+        """Return all sums."""
         names = ("returns", "lengths", "sums", "interval")
         return {name: getattr(self, name) for name in names}
 
@@ -127,17 +127,17 @@ class EpisodeStats:
         return {"env/reward": 0.0, **numbers}
 
     def _number(self, row: int, value: float) -> float:
-        """A sum as the kind of number that the log holds: counts are whole."""
+        """Return a sum as the kind of number that the log holds: counts are whole."""
         return int(value) if self.whole[row] else float(value)
 
 
 def _title(name: str) -> str:
-    """Under which the sum of a log is recorded: log_contacts is log/contacts."""
+    """Return the name under which the sum of a log is recorded: log_contacts is log/contacts."""
     return "log/" + name.removeprefix("log_")
 
 
 def _log(infos: dict[str, Any], name: str, like: Array, num_envs: int) -> Array:
-    """What all environments say under a log's name, [N, ...]; 0 where one says nothing."""
+    """Return what all environments say under a log's name, [N, ...]; 0 where one says nothing."""
     found = infos.get(name)
     if found is None:
         return np.zeros((num_envs, *like.shape), like.dtype)
@@ -153,7 +153,10 @@ def _log(infos: dict[str, Any], name: str, like: Array, num_envs: int) -> Array:
 
 
 def _counts(found: Any) -> dict[str, Array]:
-    """Numbers of a dictionary in the infos, {name: [N]}; Gymnasium adds masks named _x."""
+    """Return the numbers of a dictionary in the infos, {name: [N]}.
+
+    Gymnasium adds masks named _x, which are left out.
+    """
     if not isinstance(found, dict):
         return {}
     return {name: np.asarray(value) for name, value in found.items() if not name.startswith("_")}

@@ -30,7 +30,10 @@ USED = ("phase", "frame", "achievements")
 
 
 def make_user_env(name: str, arguments: dict[str, Any]) -> gymnasium.Env:
-    """An environment by Gymnasium id ("CartPole-v1", "module:Id-v0") or as "module:Class"."""
+    """Make an environment by its id or class.
+
+    `name` is a Gymnasium id ("CartPole-v1", "module:Id-v0") or "module:Class".
+    """
     here = str(Path.cwd())
     if here not in sys.path:  # as `python -m` does, so that a file at hand is found
         sys.path.insert(0, here)
@@ -100,7 +103,7 @@ class Adapted(gymnasium.Wrapper):
             self.env.get_wrapper_attr("set_frame")(frame)
 
     def get_state(self) -> dict[str, Any]:
-        """The environment's own state, and how far its time limits are."""
+        """Return the environment's own state, and how far its time limits are."""
         return state_of(self.env)
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -123,9 +126,10 @@ class Adapted(gymnasium.Wrapper):
 
 
 def merge_infos(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What runs use of the infos of a step's frames: they save it, and the rest may be anything.
+    """Return what runs use of the infos of a step's frames.
 
-    A log that is one number adds up over the frames, as rewards do. Of all else the last is told.
+    They save it, and the rest may be anything. A log that is one number adds up over the frames, as
+    rewards do. Of all else the last is told.
     """
     said = {name: infos[-1][name] for name in USED if name in infos[-1]}
     logs: dict[str, list[Array]] = {}
@@ -146,7 +150,7 @@ def _over_frames(name: str, values: list[Array]) -> Any:
 
 
 def _resized(image: Array, size: int) -> Array:
-    """uint8 [size, size, 3] of a picture of any size, with one colour or three."""
+    """Return uint8 [size, size, 3] of a picture of any size, with one colour or three."""
     image = image.reshape(*image.shape[:2], -1)
     if image.shape[2] == 1:
         image = image.repeat(3, axis=2)

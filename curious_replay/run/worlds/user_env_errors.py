@@ -25,14 +25,17 @@ def calling(what: str) -> Iterator[None]:
 
 
 def described(error: Exception) -> str:
-    """Kind and text of an error, and the last line of the user's code that led to it."""
+    """Return kind and text of an error, and the last line of the user's code that led to it."""
     text = f"{type(error).__name__}: {error}".removesuffix(": ")
     place = _place(error)
     return f"{text} ({place})" if place else text
 
 
 def _place(error: Exception) -> str:
-    """File and line; "" if none of the user's code was reached, as with wrong arguments."""
+    """Return file and line of the error in the user's code.
+
+    It is "" if none of that code was reached, as with wrong arguments.
+    """
     # Only a call passes through these, never the mistake: ours, Gymnasium's wrappers, imports.
     between = [
         Path(__file__).parents[1],

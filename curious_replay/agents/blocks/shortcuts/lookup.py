@@ -38,7 +38,7 @@ class OneHotFeatures:
         return torch.Size([*self.deter.shape[:-1], self.deter.shape[-1] + self.size])
 
     def detach(self) -> "OneHotFeatures":
-        """As a tensor does: no gradient goes into these anyway."""
+        """Detach as a tensor does; return itself, as no gradient goes into these anyway."""
         return self
 
     @property
@@ -53,14 +53,14 @@ Features = Tensor | OneHotFeatures
 
 
 def as_tensor(features: Features) -> Tensor:
-    """All numbers of the features, [..., F]."""
+    """Return all numbers of the features, [..., F]."""
     if isinstance(features, Tensor):
         return features
     return torch.cat([features.deter, features.one_hot], -1)
 
 
 def stack(features: list[Features]) -> Features:
-    """As `torch.stack`."""
+    """Stack features as `torch.stack` does."""
     one_hot = [each for each in features if isinstance(each, OneHotFeatures)]
     if not one_hot:
         return torch.stack([as_tensor(each) for each in features])
@@ -69,18 +69,18 @@ def stack(features: list[Features]) -> Features:
 
 
 def pays(x: Tensor) -> bool:
-    """Whether looking up is quicker than multiplying: on a CPU, in single precision."""
+    """Return whether looking up is quicker than multiplying: on a CPU, in single precision."""
     return x.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
 
 
 def look_up(ones: Tensor, weight: Tensor) -> Tensor:
-    """Product [..., out] of `weight` [out, size] with one-hot numbers; no gradient passes."""
+    """Return `weight` [out, size] times one-hot numbers, [..., out]; no gradient passes."""
     rows = F.embedding_bag(ones.flatten(0, -2), weight.detach().T.contiguous(), mode="sum")
     return rows.reshape(*ones.shape[:-1], -1)
 
 
 def add_up(ones: Tensor, rows: Tensor, size: int) -> Tensor:
-    """Product [size, out] of one-hot numbers, transposed, with `rows` [..., out].
+    """Return the product [size, out] of one-hot numbers, transposed, with `rows` [..., out].
 
     It is the gradient of what `look_up` gives: each of the `size` sums is over the rows that have
     a one there. Sorted by where their ones are, sums are looked up as well.
@@ -93,7 +93,7 @@ def add_up(ones: Tensor, rows: Tensor, size: int) -> Tensor:
 
 
 def product(x: Features, weight: Tensor) -> Tensor:
-    """`weight` [out, F] times features [..., F]: [..., out]."""
+    """Return `weight` [out, F] times features [..., F]: [..., out]."""
     if isinstance(x, Tensor):
         return F.linear(x, weight)
     multiply: Any = _Product.apply

@@ -26,7 +26,7 @@ class SharedWeight:
         self._addends = collect(weight, addend, self._inputs).unbind()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Product of the next step: [B, in] -> [B, out]."""
+        """Return the product of the next step: [B, in] -> [B, out]."""
         addend = self._addends[len(self._inputs)]
         self._inputs.append(x.detach())
         return torch.addmm(addend, x, self._transposed)

@@ -48,7 +48,7 @@ class PerceptualLoss:
         self._scale = torch.tensor(SCALE, device=device).view(3, 1, 1)
 
     def __call__(self, left: Tensor, right: Tensor) -> Tensor:
-        """Mean distance between pictures [N, H, W, 3] from -1 to 1."""
+        """Return the mean distance between pictures [N, H, W, 3] from -1 to 1."""
         x = torch.cat([left, right]).permute(0, 3, 1, 2)
         x = (x - self._shift) / self._scale
         total = x.new_zeros(())
@@ -67,7 +67,7 @@ class PerceptualLoss:
 def _read(
     option: str, path: str, wanted: dict[str, tuple[int, ...]], device: torch.device
 ) -> dict[str, Tensor]:
-    """The wanted tensors of a file; other ones in it are left aside."""
+    """Return the wanted tensors of a file; other ones in it are left aside."""
     if not Path(path).is_file():
         raise UsageError(f"{option}: there is no file {path}")
     try:

@@ -62,13 +62,13 @@ class Tokenizer(nn.Module):
 
     @torch.no_grad()
     def read(self, picture: Tensor) -> Tensor:
-        """Tokens int64 [N, PLACES] of pictures."""
+        """Return the tokens int64 [N, PLACES] of pictures."""
         codes = self.encoder(picture.permute(0, 3, 1, 2)).flatten(2).transpose(1, 2)
         return nearest(codes, self.codebook)
 
     @torch.no_grad()
     def draw(self, tokens: Tensor) -> Tensor:
-        """Pictures [N, H, W, 3], within -1 and 1, of tokens int64 [N, PLACES]."""
+        """Return the pictures [N, H, W, 3], within -1 and 1, of tokens int64 [N, PLACES]."""
         return self._decode(self.codebook[tokens]).clamp(-1, 1)
 
     def _decode(self, codes: Tensor) -> Tensor:
@@ -78,14 +78,14 @@ class Tokenizer(nn.Module):
 
 
 def nearest(codes: Tensor, codebook: Tensor) -> Tensor:
-    """Which vector of `codebook` [K, E] is nearest to each of `codes` [..., E]: int64 [...]."""
+    """Return which of `codebook` [K, E] is nearest to each of `codes` [..., E]: int64 [...]."""
     # The square of a code itself is the same for all of the codebook.
     distances = codebook.square().sum(-1) - 2 * codes @ codebook.T
     return distances.argmin(-1)
 
 
 def codebook_losses(codes: Tensor, quantised: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean squares that draw the codebook to the encoder's codes, and those to the codebook."""
+    """Return the mean squares that draw the codebook to the encoder's codes, and vice versa."""
     return (codes.detach() - quantised).square().mean(), (
         codes - quantised.detach()
     ).square().mean()
@@ -152,7 +152,7 @@ def _conv(inputs: int, outputs: int) -> nn.Conv2d:
 def _levels(
     sides: list[int], blocks: int, between: type[_Shrink | _Grow], channels: int, groups: int
 ) -> list[nn.Module]:
-    """Residual blocks at each resolution, and what leads from one to the next."""
+    """Return residual blocks at each resolution, and what leads from one to the next."""
     layers: list[nn.Module] = []
     for index, side in enumerate(sides):
         if index:
@@ -170,5 +170,5 @@ def _middle(channels: int, groups: int) -> list[nn.Module]:
 
 
 def _normed_conv(inputs: int, outputs: int, groups: int) -> list[nn.Module]:
-    """Norm over groups of channels, swish, convolution."""
+    """Return a norm over groups of channels, a swish and a convolution."""
     return [nn.GroupNorm(groups, inputs, eps=NORM_EPS), nn.SiLU(), _conv(inputs, outputs)]

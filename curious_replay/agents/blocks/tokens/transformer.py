@@ -71,7 +71,7 @@ class Transformer(nn.Module):
         return finished
 
     def make_cache(self, rows: int, room: int) -> Cache:
-        """An empty cache for `rows` texts of at most `room` tokens."""
+        """Return an empty cache for `rows` texts of at most `room` tokens."""
         return Cache(len(self.layers), rows, self.heads, room, self.norm.weight.detach())
 
 
@@ -111,13 +111,16 @@ class _Layer(nn.Module):
 
 
 def causal(new: int, read: int, device: torch.device) -> Tensor:
-    """Whether each of `new` tokens may look at each of `read` + `new`: bool [new, read + new]."""
+    """Return the causal mask, bool [new, read + new].
+
+    It says whether each of `new` tokens may look at each of `read` + `new`.
+    """
     return torch.ones(new, read + new, dtype=torch.bool, device=device).tril(read)
 
 
 @torch.no_grad()
 def initialise(module: nn.Module, std: float) -> None:
-    """Normal weights for all dense layers and embeddings in `module`, biases 0."""
+    """Draw normal weights for all dense layers and embeddings in `module`, set biases to 0."""
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
             nn.init.normal_(part.weight, std=std)
