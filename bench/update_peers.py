@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
+from types import ModuleType
 from typing import Any, TextIO
 
 import numpy as np
@@ -59,6 +60,14 @@ def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_cou
 def count(**modules: Any) -> dict[str, int]:
     """Count the parameters of each module."""
     return {name: sum(p.numel() for p in m.parameters()) for name, m in modules.items()}
+
+
+def settings_of(agent: str) -> ModuleType:
+    """Return the module of an agent's settings, in this checkout or where older ones have it."""
+    try:
+        return importlib.import_module(f"curious_replay.agents.configs.{agent}")
+    except ModuleNotFoundError:
+        return importlib.import_module(f"curious_replay.agents.{agent}_config")
 
 
 class Curious:
@@ -144,7 +153,7 @@ class Small:
 
     def __init__(self, name: str, pixels: int, starts: float) -> None:
         spaces = importlib.import_module("curious_replay.agents.spaces")
-        v3 = importlib.import_module("curious_replay.agents.configs.dreamer_v3")
+        v3 = settings_of("dreamer_v3")
         shape: dict[str, Any] = {"size": "micro", "imagination": 8 if name == "mirror" else 10}
         if starts != 1:
             shape["starts"] = starts
@@ -155,7 +164,7 @@ class Small:
             agents = importlib.import_module("curious_replay.agents.dreamer_v3")
             self.agent = agents.DreamerV3(dreamer, seen, seed=0)
         else:
-            p2e = importlib.import_module("curious_replay.agents.configs.plan2explore")
+            p2e = settings_of("plan2explore")
             agents = importlib.import_module("curious_replay.agents.plan2explore")
             ensemble = replace(p2e.V3_ENSEMBLE, members=5)
             config = self._settings(

@@ -365,6 +365,10 @@ from streams import fill
 from curious_replay.replay import ReplayBuffer
 folder, place = sys.argv[1], sys.argv[2] or None
 
+def say(word, number):  # in one write, which a kill cannot cut where Python does not buffer
+    sys.stdout.write(f"{word} {number}\\n")
+    sys.stdout.flush()
+
 def fill_and_update(buffer, time):
     ids = fill(buffer, 40, start=time, size=(500,))
     buffer.update(ids, {"model": ids.astype(float)})
@@ -379,16 +383,16 @@ def save_for_ever():
         fill_and_update(buffer, time)
         time += 40
         buffer.save(folder)
-        print("saved", time, flush=True)
+        say("saved", time)
 
 fill_and_update(ReplayBuffer(100, 4, num_envs=2), 0)
 for _ in sys.stdin:
     process = os.fork()
     if process == 0:
         save_for_ever()
-    print("started", process, flush=True)
+    say("started", process)
     _, status = os.waitpid(process, 0)
-    print("ended", os.waitstatus_to_exitcode(status), flush=True)
+    say("ended", os.waitstatus_to_exitcode(status))
 """
 
 
