@@ -6,7 +6,7 @@ near the centre, and is there to be found, pushed and understood. The world goes
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import mujoco
@@ -67,6 +67,17 @@ class Scene:
     agent: tuple[float, float]
     ball: tuple[float, float]
     steer: float = 1.5 * math.pi  # the camera faces +y
+
+    def within(self, arena: ArenaConfig) -> "Scene":
+        """Return the scene of an arena of another size: places keep their share of its width."""
+        published = ArenaConfig()
+        shrink = arena.side / published.side
+
+        def moved(place: tuple[float, float]) -> tuple[float, float]:
+            (px, py), (x, y) = published.center, arena.center
+            return (x + shrink * (place[0] - px), y + shrink * (place[1] - py))
+
+        return replace(self, agent=moved(self.agent), ball=moved(self.ball))
 
 
 SCENES: dict[int, Scene] = {
@@ -331,6 +342,4 @@ def _scene_of(number: int | None, arena: ArenaConfig) -> Scene | None:
         return None
     if number not in SCENES:
         raise UsageError(f"scene must be one of {list(SCENES)}, got {number}")
-    if arena.side != ArenaConfig().side:
-        raise UsageError("the test scenes belong to the arena of scale='paper'")
-    return SCENES[number]
+    return SCENES[number].within(arena)

@@ -190,6 +190,18 @@ def test_scenes_face_the_ball_from_fixed_places(number):
         assert info["log_magenta_pixels"] > 0
 
 
+@pytest.mark.parametrize("number", SCENES)
+def test_scenes_of_a_small_arena_are_those_of_the_large_one_drawn_together(number):
+    large, small = (make(scene=number, phase="ball", scale=scale) for scale in ("paper", "mini"))
+    infos = [env.reset(seed=0)[1] for env in (large, small)]
+    for body in ("agent", "magenta"):
+        places = [info[f"log_{body}_position"][:2] - (0, -1.4) for info in infos]  # from the centre
+        np.testing.assert_allclose(places[1], places[0] * 9 / 19, atol=1e-6)
+    assert infos[0]["log_agent_heading"] == infos[1]["log_agent_heading"]
+    assert infos[1]["log_magenta_pixels"] > infos[0]["log_magenta_pixels"] / 2
+    assert not infos[1]["log_contacts"]
+
+
 def test_there_is_no_reward_unless_the_released_one_is_asked_for():
     rewards = []
     for reward in ("none", "released"):
@@ -225,14 +237,12 @@ def test_pixels_are_counted_in_light_and_shade_but_not_on_grass():
         ({"scale": "huge"}, r"scale must be one of \['paper', 'mini'\], got 'huge'"),
         ({"variant": "changed"}, "variant must be one of"),
         ({"scene": 9}, "scene must be one of"),
-        ({"scene": 1, "scale": "mini"}, "scale='paper'"),
         ({"reward": "big"}, "reward must be"),
         ({"appears": "here"}, "appears must be 'fixed' or 'away', got 'here'"),
         ({"replay_episode_steps": 0}, "replay_episode_steps must be positive"),
         ({"action_repeat": 0}, "at least 1 frame"),
         ({"image_size": 256}, "image_size must be from 32 to 128"),
         ({"schedule": Schedule(((0, "cat"),))}, "unknown phase 'cat'"),
-        ({"arena": ArenaConfig(side=7), "scene": 1}, "scale='paper'"),
     ],
 )
 def test_wrong_arguments_are_named(options, message):

@@ -12,7 +12,7 @@ from curious_replay.run.loop.probe import PREDICTED, SEEN, Probe
 
 @pytest.fixture(scope="module")
 def probe():
-    return Probe(image_size=32, camera="ray", action_repeat=2)
+    return Probe("mini", image_size=32, camera="ray", action_repeat=2)
 
 
 class Seer:
@@ -40,7 +40,7 @@ def test_scenes_are_drives_towards_the_ball(probe):
 
 
 def test_scenes_are_the_same_every_time(probe):
-    again = Probe(image_size=32, camera="ray", action_repeat=2).scenes
+    again = Probe("mini", image_size=32, camera="ray", action_repeat=2).scenes
     for name, array in probe.scenes.items():
         np.testing.assert_array_equal(again[name], array)
 

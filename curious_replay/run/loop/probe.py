@@ -1,6 +1,6 @@
 """What the world model knows of the ball: its error on the eight test scenes of the assay.
 
-Each scene is a drive towards the ball, with the same pictures and actions every time. The model
+They are those of the arena that the agent lives in. Each is a drive towards the ball, with the same pictures and actions every time. The model
 sees the first 30 steps, then predicts 45 from the actions alone, with the most likely latents. A
 line is written for each scene and each step predicted; `analysis/model_error.py` reads them.
 
@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from curious_replay.agents.interface import Agent
+from curious_replay.envs.arena import ArenaConfig
 from curious_replay.envs.object_interaction import (
     BALLS,
     SCENES,
     ObjectInteraction,
+    Scale,
     ball_pixels,
 )
 
@@ -30,8 +32,9 @@ LOG_NORMAL = 0.5 * np.log(2 * np.pi)  # of a unit normal, per pixel and channel
 class Probe:
     """The test scenes, and an agent's error on them."""
 
-    def __init__(self, image_size: int, camera: str, action_repeat: int) -> None:
+    def __init__(self, scale: Scale, image_size: int, camera: str, action_repeat: int) -> None:
         self.settings: dict[str, Any] = {
+            "scale": scale,
             "image_size": image_size,
             "camera": camera,
             "action_repeat": action_repeat,
@@ -81,8 +84,9 @@ class Probe:
         env = ObjectInteraction(scene=number, phase="ball", **self.settings)
         rng = np.random.default_rng(number)
         steps = SEEN + PREDICTED
-        # Ahead at changing speed, with a little steering.
-        roll, steer = rng.uniform(-1.0, -0.4, steps), rng.uniform(-0.15, 0.15, steps)
+        # Ahead at changing speed, slower where the way is shorter, with a little steering.
+        slower = env.arena.side / ArenaConfig().side
+        roll, steer = rng.uniform(-1.0, -0.4, steps) * slower, rng.uniform(-0.15, 0.15, steps)
         actions = np.stack([roll, steer], 1).astype(np.float32)
         observation, _ = env.reset(seed=number)
         pictures = [observation["image"]]

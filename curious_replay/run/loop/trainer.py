@@ -268,7 +268,8 @@ class Trainer:
             from curious_replay.run.loop.probe import Probe  # noqa: PLC0415  # needs the simulator
 
             env: Any = self.config.env
-            self.probe = Probe(env.image_size, self.facts.camera or "auto", env.action_repeat)
+            camera = self.facts.camera or "auto"
+            self.probe = Probe(env.scale, env.image_size, camera, env.action_repeat)
         for line in self.probe.lines(self.agent):
             self.record.probe(asdict(self.counters), line)
         return True
