@@ -13,7 +13,7 @@ from rich.console import Console
 from curious_replay.agents.interface import Agent
 from curious_replay.errors import UsageError
 from curious_replay.replay import ReplayBuffer
-from curious_replay.run import preflight
+from curious_replay.run import card, preflight
 from curious_replay.run.loop import novelty
 from curious_replay.run.loop.seeds import seed_of
 from curious_replay.run.loop.stop import Stop
@@ -123,11 +123,12 @@ def _run(
                         f"{config.choice.env} has no get_state and set_state: it begins a new "
                         "episode, so the run is not exactly as if it had never stopped"
                     )
-            try:
-                finished = trainer.run()
-            except Exception as error:
-                error.add_note(IN_TRAINING)
-                raise
+            with card.advising(agent.device):
+                try:
+                    finished = trainer.run()
+                except Exception as error:
+                    error.add_note(IN_TRAINING)
+                    raise
         finally:
             trainer.close()
     return Outcome(finished, stop.signal, trainer.counters.step)
@@ -148,6 +149,7 @@ def _record(
         record.remember(
             camera=facts.camera,
             threads=torch.get_num_threads(),
+            **card.remarks(agent.device),
             schedule=facts.schedule,
             **agent.remarks,
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from assay import FORWARD, STAY, ball_position, drive, make, soon, total
 
-from curious_replay.envs.arena import MAGENTA, YELLOW, ArenaConfig
+from curious_replay.envs.arena import MAGENTA, YELLOW
 from curious_replay.envs.object_interaction import (
     SCENES,
     ball_pixels,

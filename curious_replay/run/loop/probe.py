@@ -1,8 +1,9 @@
 """What the world model knows of the ball: its error on the eight test scenes of the assay.
 
-They are those of the arena that the agent lives in. Each is a drive towards the ball, with the same pictures and actions every time. The model
-sees the first 30 steps, then predicts 45 from the actions alone, with the most likely latents. A
-line is written for each scene and each step predicted; `analysis/model_error.py` reads them.
+They are those of the arena that the agent lives in. Each is a drive towards the ball, with the same
+pictures and actions every time. The model sees the first 30 steps, then predicts 45 from the
+actions alone, with the most likely latents. A line is written for each scene and each step
+predicted; `analysis/model_error.py` reads them.
 
 The agent is only asked, never changed: a run with the probe is the run without it.
 """

@@ -11,8 +11,11 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from curious_replay.agents.interface import Agent
 from curious_replay.replay import ReplayBuffer
+from curious_replay.run import card
 from curious_replay.run.loop.changes import Changes
 from curious_replay.run.loop.clock import Every, Ratio, Reached
 from curious_replay.run.loop.driver import Counters, Driver
@@ -34,9 +37,9 @@ from curious_replay.run.worlds.environments import EnvFacts, make_envs
 if TYPE_CHECKING:
     from curious_replay.run.loop.probe import Probe
 
-# Of replay's numbers: the first depends on how it was loaded, the last is not of an interval.
 SIGNALS = frozenset({"model", "likelihood", "kl", "td"})
 """What agents may report of a step."""
+# Of replay's numbers: the first depends on how it was loaded, the last is not of an interval.
 UNRECORDED = ("bytes", "capacity", "distinct")
 
 
@@ -197,7 +200,13 @@ class Trainer:
         )
 
     def _update(self) -> None:
-        self.watch.time("update", self.learner.update)
+        try:
+            self.watch.time("update", self.learner.update)
+        except torch.OutOfMemoryError:
+            if self.driver.waiting:
+                self.driver.receive()
+            self._save()  # the update is still owed: it can be made with other settings
+            raise
         self.owed -= 1
         self.counters.update = self.learner.updates
         self.progress.show(asdict(self.counters), {})  # the first step may owe thousands
@@ -224,7 +233,8 @@ class Trainer:
         counters = asdict(self.counters)
         self.record.metrics(counters, values)
         self.progress.show(counters, values)
-        self.record.speed(counters, {**self.watch.read(), "replay_bytes": stats["bytes"]})
+        memory = {"replay_bytes": stats["bytes"], **card.memory(self.agent.device)}
+        self.record.speed(counters, {**self.watch.read(), **memory})
         return True
 
     def _evaluate(self) -> bool:

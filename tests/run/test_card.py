@@ -1,0 +1,68 @@
+"""What a run says of its graphics card, without one: PyTorch's answers are made up."""
+
+from types import SimpleNamespace
+
+import pytest
+import runs
+import torch
+
+from curious_replay.run import card
+from curious_replay.run.card import CardMemoryError
+from curious_replay.run.loop.learner import Learner
+from curious_replay.run.record.files import read_json
+from curious_replay.run.record.record_files import read_meta
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.fixture
+def one_card(monkeypatch):
+    """Pretend that PyTorch sees a card with 3 of its 16 GB free."""
+    facts = SimpleNamespace(name="T4", total_memory=16 * 10**9, major=7, minor=5)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: facts)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3 * 10**9, 16 * 10**9))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 5)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 7)
+
+
+def test_a_card_is_described(one_card):
+    found = card.find(CUDA)
+    assert (found.name, found.memory, found.capability) == ("T4", 16 * 10**9, "7.5")
+    assert card.free(CUDA) == 3 * 10**9
+    assert card.memory(CUDA) == {"card_bytes": 5, "card_peak_bytes": 7}
+    assert card.remarks(CUDA)["card"]["name"] == "T4"
+
+
+def test_a_processor_is_none():
+    assert card.find(CPU) is None
+    assert card.free(CPU) is None
+    assert card.memory(CPU) == {}
+    assert card.remarks(CPU) == {"device": "cpu", "card": None}
+
+
+def test_a_run_remembers_where_it_computed(tmp_path):
+    runs.run(runs.config(), tmp_path)
+    assert read_meta(tmp_path)["device"] == "cpu"
+
+
+def test_a_run_without_memory_is_saved_and_says_what_would_help(tmp_path, monkeypatch, one_card):
+    """It goes on from there: the update that failed is still owed."""
+    whole = tmp_path / "whole"
+    runs.run(runs.config(), whole)
+    update, made = Learner.update, []
+
+    def full(self):
+        if len(made) == 3:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        made.append(1)
+        update(self)
+
+    cut = tmp_path / "cut"
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "update", full)
+        with pytest.raises(CardMemoryError, match=r"--train.batch-size.*--resume.*2.00 GiB"):
+            runs.run(runs.config(), cut)
+    newest = max((cut / "checkpoints").iterdir(), key=lambda path: path.name)
+    assert read_json(newest / "state.json")["learner"]["updates"] == 3
+    runs.run(runs.config(), cut, resume=True)
+    assert runs.lines(cut) == runs.lines(whole)
