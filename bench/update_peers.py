@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
+from inspect import signature
 from types import ModuleType
 from typing import Any, TextIO
 
@@ -171,7 +172,10 @@ class Small:
                 p2e.Plan2ExploreV3Config, dreamer=dreamer, ensemble=ensemble, task_actor="off"
             )
             self.agent = agents.Plan2Explore(config, seen, seed=0)
-        self.agent.unread = {"td"}  # as with most rules
+        # As with most rules; older checkouts have it as an attribute.
+        self.unread: dict[str, Any] = {"unread": {"td"}}
+        if "unread" not in signature(self.agent.update).parameters:
+            self.agent.unread = self.unread.pop("unread")
         self.batch = random_batch(self.WINDOWS, self.LENGTH, actions, pixels)
         self.parameters = count(agent=self.agent)
         # With one thread, time of the processor: what else runs on the machine disturbs it less.
@@ -187,7 +191,7 @@ class Small:
 
     def update(self) -> None:
         """Make one update."""
-        self.agent.update(self.batch)
+        self.agent.update(self.batch, **self.unread)
 
 
 LABEL = "part: "

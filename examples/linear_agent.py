@@ -8,6 +8,7 @@ policy, actions, updates that say how badly each step was predicted, and its set
 """
 
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +72,7 @@ class Linear(Agent):
             best = torch.where(chance < self.config.exploration, anything, best)
         return actions[best].numpy(), state
 
-    def update(self, batch: Arrays) -> Feedback:
+    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Learn to predict each step [B, T] from the one before it."""
         seen, action, reward = (self._load(batch[name]) for name in ("vector", "action", "reward"))
         predicted = self._predict(seen[:, :-1], action[:, :-1])

@@ -6,7 +6,7 @@ steps, H imagined ones.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -148,25 +148,25 @@ class Dreamer(Agent):
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
+        unread: Collection[str] = (),
     ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
         """Let actor and critic learn in imagination. Returns also the signal "td" [T, B].
 
         By default these are the agent's own, and strive for the rewards that its model predicts;
         another `reward` gives numbers [H + 1, N] of all imagined states. The signal is left out if
-        it would have to be imagined for nothing else, and nobody reads it.
+        it is `unread` and would have to be imagined for nothing else.
         """
 
-    def update(self, batch: Arrays) -> Feedback:
+    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Train the world model on the batch, then actor and critic from its states."""
         replayed = self.load(batch)
         learned = self.train_world_model(replayed)
-        outputs, td = self.train_actor_critic(replayed, learned.start)
+        outputs, td = self.train_actor_critic(replayed, learned.start, unread=unread)
         return make_feedback({**learned.signals, **td}, {**learned.metrics, **outputs.metrics})
 
-    @property
-    def foresees(self) -> bool:
-        """Whether first steps are imagined for "td" alone: `starts` leaves some states out."""
-        return self.starts < 1 and "td" not in self.unread
+    def foresees(self, unread: Collection[str]) -> bool:
+        """Say whether first steps are imagined for "td" alone: `starts` leaves some states out."""
+        return self.starts < 1 and "td" not in unread
 
     def draw_starts(self, start: State, cont: Tensor) -> tuple[State, Tensor]:
         """Draw where imagination begins: some of N states, none twice, and their `cont`."""

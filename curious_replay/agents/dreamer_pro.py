@@ -9,6 +9,8 @@ Actor and critic are those of an earlier DreamerV2 and see both views. Tensors a
 replayed steps of B windows in each view, which are rows 0 to B - 1 and B to 2 B - 1.
 """
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
@@ -57,11 +59,11 @@ class DreamerPro(DreamerV2):
         """See `Dreamer.make_behaviour`."""
         return ProActorCritic(self.config, self.spaces, self.model.features)
 
-    def update(self, batch: Arrays) -> Feedback:
+    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Train everything on two views of the batch; signals are the mean over both."""
         views = self.two_views(self.load(batch))
         learned = self.train_world_model(views)
-        outputs, td = self.train_actor_critic(views, learned.start)
+        outputs, td = self.train_actor_critic(views, learned.start, unread=unread)
         signals = {
             name: torch.stack(signal.chunk(2, 1)).mean(0)
             for name, signal in {**learned.signals, **td}.items()

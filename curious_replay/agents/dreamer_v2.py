@@ -4,6 +4,8 @@ Top to bottom: the course of an update, the world model and its loss, what actor
 from imagination. Tensors are time first: T replayed steps, H imagined ones.
 """
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor, nn
 
@@ -99,6 +101,7 @@ class DreamerV2(Dreamer):
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
+        unread: Collection[str] = (),
     ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
         """Let actor and critic learn to reach rewards, of states that they leave."""
         learner = behaviour or self.behaviour
@@ -108,7 +111,7 @@ class DreamerV2(Dreamer):
         with self.precision():
             some = self.draw_starts(every, cont)
             before = None
-            if self.foresees:
+            if self.foresees(unread):
                 before = learner.foresee(self.model, every, leaving, self.generator, steps=2)
             outputs = learner.learn(self.model, *some, leaving, self.generator)
             if before is None and self.starts < 1:

@@ -4,6 +4,8 @@ Top to bottom: the course of an update, the world model and its loss, imaginatio
 and critic learn from it. Tensors are time first: T replayed steps, H imagined ones.
 """
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor
 
@@ -83,6 +85,7 @@ class DreamerV3(Dreamer):
         start: State,
         behaviour: Behaviour | None = None,
         reward: Reward | None = None,
+        unread: Collection[str] = (),
     ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
         """Let actor and critic learn to reach rewards, of states that they arrive at."""
         learner = behaviour or self.behaviour
@@ -91,7 +94,7 @@ class DreamerV3(Dreamer):
         some, cont = self.draw_starts(start, replayed.cont.flatten())
         with self.precision():
             before = None
-            if self.foresees:
+            if self.foresees(unread):
                 before = learner.first_steps(self.model, start, arriving, self.generator)
             outputs = learner.learn(self.model, some, cont, arriving, self.generator)
         if before is None and self.starts < 1:

@@ -62,9 +62,6 @@ class Agent(nn.Module, ABC):
     `tensors` and `load_tensors` move all three.
     """
 
-    unread: Collection[str] = ()
-    """Signals that nobody needs: they may be left out where they cost. They decide nothing else."""
-
     def __init__(self, spaces: Spaces, seed: int, device: str) -> None:
         super().__init__()
         self.spaces = spaces
@@ -97,8 +94,12 @@ class Agent(nn.Module, ABC):
         """
 
     @abstractmethod
-    def update(self, batch: Arrays) -> Feedback:
-        """Make one gradient update of everything. Raises `NonFiniteError` where that cannot be."""
+    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
+        """Make one gradient update of everything. Raises `NonFiniteError` where that cannot be.
+
+        Signals that are `unread`, those that nobody needs, may be left out where they cost. This
+        decides nothing else.
+        """
 
     @abstractmethod
     def open_loop(self, batch: Arrays, context: int) -> np.ndarray:

@@ -7,7 +7,7 @@ Each part learns from windows of its own, and the later ones begin when the earl
 something.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +91,7 @@ class Iris(Agent):
             return {"perceptual_loss": f"none: the tokenizer learns from {error}"}
         return {"perceptual_loss": f"LPIPS, {self.config.vgg} and {self.config.lpips}"}
 
-    def update(self, batch: Arrays) -> Feedback:
+    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Train the tokenizer, then what else has begun to learn: world model, actor and critic.
 
         There are no signals before the world model learns.
@@ -101,7 +101,7 @@ class Iris(Agent):
         metrics = self.learn_to_see(self._pictures(batch[f"{PICTURES}/image"]).flatten(0, 1))
         signals: dict[str, Tensor] = {}
         if self.updates >= self.config.model_after:
-            signals, more = self.train_world_model(batch, reward)
+            signals, more = self.train_world_model(batch, reward, unread)
             metrics |= more
         if self.updates >= self.config.actor_after:
             metrics |= self.train_actor_critic(batch)
@@ -126,7 +126,9 @@ class Iris(Agent):
         used = pictures.new_tensor(len(seen.tokens.unique()))
         return {**self._fit("tokenizer", losses), "tokenizer/codes_used": used}
 
-    def train_world_model(self, batch: Arrays, reward: Tensor) -> tuple[dict[str, Tensor], Metrics]:
+    def train_world_model(
+        self, batch: Arrays, reward: Tensor, unread: Collection[str] = ()
+    ) -> tuple[dict[str, Tensor], Metrics]:
         """Let the world model predict windows [B, T]; returns signals [T, B] and metrics."""
         config = self.config
         if reward.shape[1] > config.context:
@@ -148,7 +150,7 @@ class Iris(Agent):
         likelihood, kl = costs.reward + costs.end, costs.tokens
         signals = {"model": likelihood + kl, "likelihood": likelihood, "kl": kl}
         signals = {name: signal.detach().T for name, signal in signals.items()}
-        if "td" not in self.unread:  # pictures have to be drawn for it
+        if "td" not in unread:  # pictures have to be drawn for it
             signals["td"] = self._td_error(tokens, reward, is_first, terminal)
         metrics = {f"model/{name}": cost.mean() for name, cost in costs._asdict().items()}
         metrics |= {"model/loss": loss, "model/gradient": norm}

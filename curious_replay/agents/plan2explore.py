@@ -7,6 +7,8 @@ from predicted rewards and is the one that is evaluated. Where there are no rewa
 be left out: then the explorer is evaluated too.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -97,7 +99,7 @@ class Plan2Explore(Agent):
         """Whose evaluation a run shows, where it is not the task actor's."""
         return {} if self.has_task else {"evaluated": "the exploring policy: no task actor learns"}
 
-    def update(self, batch: Arrays) -> Feedback:
+    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Train world model, actor and critic of the Dreamer, then ensemble and explorer.
 
         The signal "td" is that of the explorer's critic, which always learns.
@@ -106,11 +108,11 @@ class Plan2Explore(Agent):
         learned = self.dreamer.train_world_model(replayed)
         metrics = dict(learned.metrics)
         if self.has_task:
-            self.dreamer.unread = {"td"}  # of the task's critic nobody does
-            outputs, _ = self.dreamer.train_actor_critic(replayed, learned.start)
+            # Of the task's critic nobody reads the signal.
+            outputs, _ = self.dreamer.train_actor_critic(replayed, learned.start, unread={"td"})
             metrics |= outputs.metrics
         metrics |= self.train_ensemble(replayed, learned)
-        exploration, td = self._explore(replayed, learned.start)
+        exploration, td = self._explore(replayed, learned.start, unread)
         metrics |= {f"explore_{name}": value for name, value in exploration.metrics.items()}
         return make_feedback({**learned.signals, **td}, metrics)
 
@@ -152,12 +154,13 @@ class Plan2Explore(Agent):
         return self.config.intrinsic_scale * apart
 
     def _explore(
-        self, replayed: Replayed, start: State
+        self, replayed: Replayed, start: State, unread: Collection[str] = ()
     ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
         """Train the exploring actor and critic."""
-        self.dreamer.unread = self.unread
         try:
-            return self.dreamer.train_actor_critic(replayed, start, self.explorer, self.novelty)
+            return self.dreamer.train_actor_critic(
+                replayed, start, self.explorer, self.novelty, unread
+            )
         except NonFiniteError as error:
             raise NonFiniteError(f"explore_{error.term}") from error
 

@@ -346,7 +346,9 @@ def test_continuous_actor_follows_the_gradient_of_its_return():
 def test_td_is_the_mean_over_both_views(kind, td):
     agent, batch = make(kind, td=td, critic_lr=1e-2), batch_of(kind)
     starts, train = [], agent.train_actor_critic
-    agent.train_actor_critic = lambda views, start: starts.append(start) or train(views, start)
+    agent.train_actor_critic = lambda views, start, **more: (
+        starts.append(start) or train(views, start, **more)
+    )
     outputs, learn_ = [], agent.behaviour.learn
     agent.behaviour.learn = lambda *args: outputs.append(learn_(*args)) or outputs[-1]
     found = agent.update(batch).signals["td"]

@@ -173,8 +173,8 @@ def test_td_is_of_the_critic_after_its_update_and_knows_where_no_step_led():
     agent, batch = make("continuous", critic_lr=1e-2), batch_of("continuous")
     assert batch["is_first"][:, 1:].any()
     starts, train = [], agent.train_actor_critic
-    agent.train_actor_critic = lambda replayed, start: (
-        starts.append(start) or train(replayed, start)
+    agent.train_actor_critic = lambda replayed, start, **more: (
+        starts.append(start) or train(replayed, start, **more)
     )
     td = agent.update(batch).signals["td"]
     check_td_where_no_step_led(td, batch["is_first"])

@@ -131,10 +131,9 @@ def test_td_follows_the_critic_through_the_window():
 
 def test_what_nobody_reads_is_left_out_and_decides_nothing():
     agent, other = make(), make()
-    other.unread = {"td", "kl"}
     batch = batch_for(agent)
     for _ in range(2):
-        found, without = agent.update(batch), other.update(batch)
+        found, without = agent.update(batch), other.update(batch, {"td", "kl"})
         assert found.metrics == without.metrics
         assert set(without.signals) == {"model", "likelihood", "kl"}
 

@@ -114,8 +114,7 @@ def test_by_default_they_are_all_states_and_nothing_is_drawn(name, monkeypatch):
 def test_td_is_known_of_all_steps_and_decides_nothing(name, kind):
     batch = batch_of(kind)
     read, unread = make(name, kind), make(name, kind)
-    unread.unread = {"td"}
-    found, other = (agent.update(batch) for agent in (read, unread))
+    found, other = read.update(batch), unread.update(batch, {"td"})
     check_td_where_no_step_led(found.signals["td"], batch["is_first"])
     assert found.signals.keys() - other.signals.keys() == {"td"}
     assert found.metrics == other.metrics

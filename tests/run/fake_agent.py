@@ -66,7 +66,7 @@ class FakeAgent(Agent):
             actions = torch.tanh(scores)
         return actions.numpy(), {"memory": memory}
 
-    def update(self, batch):
+    def update(self, batch, unread=()):
         self.calls += 1
         for fail in (self.config.fail_at, self.config.fail_again_at):
             if fail >= 0 and fail < int(self.calls) <= fail + self.config.fail_for:

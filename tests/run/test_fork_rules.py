@@ -125,7 +125,7 @@ def test_the_first_batch_is_drawn_by_the_rule_of_the_fork(
     wanted = ahead["ids"] if kept else expected.sample(2, 4).ids
     real, seen = FakeAgent.update, []
 
-    def update(self, batch):
+    def update(self, batch, unread):
         seen.append(batch.ids)
         return real(self, batch)
 

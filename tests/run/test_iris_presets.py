@@ -247,7 +247,7 @@ class Streaming(FakeAgent):
     def streams(self):
         return {"single": Stream(5, 1), "long": Stream(3, 7)}
 
-    def update(self, batch):
+    def update(self, batch, unread=()):
         Streaming.seen = {name: array.shape for name, array in batch.items()}
         for name in ("image", "reward", "is_first"):
             assert (batch[f"long/{name}"].shape[:2], batch[name].shape[:2]) == ((3, 7), (2, 4))

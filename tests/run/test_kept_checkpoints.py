@@ -6,11 +6,11 @@ import os
 import signal
 
 import pytest
+from fake_agent import FakeAgent
 from rich.console import Console
 from runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.run import load_config, train
-from curious_replay.run.loop.learner import Learner
 from curious_replay.run.loop.trainer import Trainer
 from curious_replay.run.record import checkpoint_files
 from curious_replay.run.record.checkpoint import CheckpointError, Checkpoints, step_of
@@ -150,12 +150,12 @@ def test_steps_are_never_added_to_a_file_of_another_process(whole, tmp_path):
 )
 def test_runs_to_be_forked_keep_signals_that_only_others_read(tmp_path, monkeypatch, kept, unread):
     seen = []
-    real = Learner.update
+    real = FakeAgent.update
 
-    def update(self):
-        seen.append(set(self.agent.unread))
-        real(self)
+    def update(self, batch, unread):
+        seen.append(set(unread))
+        return real(self, batch, unread)
 
-    monkeypatch.setattr(Learner, "update", update)
+    monkeypatch.setattr(FakeAgent, "update", update)
     run(config(train={"steps": 40}, record={"keep_at": kept}), tmp_path)
     assert seen[0] == unread

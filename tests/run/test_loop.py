@@ -82,7 +82,7 @@ def test_metrics_are_averages_of_the_updates_between_two_lines(tmp_path, monkeyp
     seen = []
     real = FakeAgent.update
 
-    def update(self, batch):
+    def update(self, batch, unread):
         feedback = real(self, batch)
         seen.append(feedback.metrics["loss"])
         return feedback
@@ -255,7 +255,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_batch_saved(tmp_path):
 
 
 def test_an_agents_own_mistake_is_shown_with_where_it_is(tmp_path, monkeypatch, capsys):
-    def update(self, batch):
+    def update(self, batch, unread):
         raise ValueError("operands could not be broadcast together")
 
     monkeypatch.setattr(FakeAgent, "update", update)

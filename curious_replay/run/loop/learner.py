@@ -87,10 +87,9 @@ class Learner:
         replayed: Callable[[Array], None],
         unread: Collection[str] = (),
     ) -> None:
-        agent.unread = unread
         self.replayed = replayed
         """Is told the ids [B, T] of each batch that was learned from."""
-        self.agent, self.replay = agent, replay
+        self.agent, self.replay, self.unread = agent, replay, unread
         self.batch = Stream(batch_size, batch_length)
         self.skip_nonfinite, self.nonfinite_limit = skip_nonfinite, nonfinite_limit
         self.folder = folder
@@ -106,7 +105,7 @@ class Learner:
         batch = self.next or self._draw()
         draw = self._thread.submit(self._draw)
         try:
-            feedback = self.agent.update(batch)
+            feedback = self.agent.update(batch, self.unread)
         except NonFiniteError as error:
             feedback = None
             self._fail(batch, error)
