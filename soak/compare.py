@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
+from curious_replay.durable import UNFINISHED
 from curious_replay.replay import SavedBuffer
 from curious_replay.run.record.checkpoint import UNFINISHED as UNFINISHED_CHECKPOINT
 from curious_replay.run.record.checkpoint import Checkpoints
-from curious_replay.run.record.files import UNFINISHED, read_lines
+from curious_replay.run.record.files import read_lines
 from curious_replay.run.record.record_files import REPEATABLE
 from curious_replay.run_folder import METRICS
 
-TEMPORARY = re.compile(rf"({re.escape(UNFINISHED)}|{re.escape(UNFINISHED_CHECKPOINT)}).*|.*\.new")
+TEMPORARY = re.compile(rf"({re.escape(UNFINISHED)}|{re.escape(UNFINISHED_CHECKPOINT)}).*")
 BY_SESSION = re.compile(r"events/.*|speed\.jsonl|meta\.json|checkpoints/.*")
 """What has a file, or a line, for each start, or bears a number that grows with each save."""
 

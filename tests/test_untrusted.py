@@ -9,8 +9,8 @@ import zipfile
 import numpy as np
 import pytest
 
+from curious_replay.durable import checksum
 from curious_replay.replay import LoadError, ReplayBuffer
-from curious_replay.replay.saves import manifest as replay_manifest
 from curious_replay.untrusted import (
     UnreadableError,
     check,
@@ -38,7 +38,7 @@ def change_manifest(folder, change):
     path = folder / "replay.json"
     whole = json.loads(path.read_text())
     change(whole["content"])
-    whole["crc32"] = replay_manifest.checksum(whole["content"])
+    whole["crc32"] = checksum(whole["content"])
     path.write_text(json.dumps(whole))
 
 

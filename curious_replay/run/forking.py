@@ -19,13 +19,14 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from curious_replay.durable import sync_folder
 from curious_replay.errors import UsageError
 from curious_replay.run.loop.changes import Changes
 from curious_replay.run.loop.clock import Ratio
 from curious_replay.run.record import checkpoint_files
 from curious_replay.run.record.checkpoint import Checkpoints
 from curious_replay.run.record.checkpoint_files import Saved
-from curious_replay.run.record.files import sync_folder, write_json
+from curious_replay.run.record.files import write_json
 from curious_replay.run.record.meta import describe, new_id
 from curious_replay.run.record.record_files import (
     LOCK,
@@ -238,7 +239,7 @@ def _write_origin(
         "step": saved.step,
         "frame": frame,
         "checkpoint": saved.path.name,
-        "checksum": checkpoint_files.checksum(saved.path),
+        "checksum": checkpoint_files.digest(saved.path),
         "changed": changed,
         "parent": meta.get("parent"),
     }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from curious_replay.durable import checksum
 from curious_replay.replay import Curious, Mixture, ReplayBuffer, TemporalDifference
 from curious_replay.replay.fields import FLAGS, Layout
 from curious_replay.replay.saves import manifest as replay_manifest
@@ -63,7 +64,7 @@ def repair_replay(folder: Path) -> None:
                 size = field.nbytes * (chunk["stop"] - chunk["start"])
                 chunk["crc32"][i] = zlib.crc32(data[start : start + size])
     finally:
-        whole["crc32"] = replay_manifest.checksum(content)
+        whole["crc32"] = checksum(content)
         path.write_text(json.dumps(whole))
 
 
@@ -95,4 +96,4 @@ def repair_manifest(place: Path) -> None:
     for name in content["files"]:
         content["files"][name] = checkpoint_files._measure(place / name)
     content.pop("crc32")
-    path.write_text(json.dumps({**content, "crc32": checkpoint_files._checksum(content)}))
+    path.write_text(json.dumps({**content, "crc32": checksum(content)}))

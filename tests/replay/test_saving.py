@@ -435,7 +435,7 @@ def test_kills_during_save_leave_a_whole_buffer(mapped, tmp_path):
             while "ended" not in words:
                 words.update([next(said)])
             assert int(words["ended"]) == -signal.SIGKILL
-            left = (save / "replay.json.new").exists()
+            left = (save / ".part-replay.json").exists()
             killed_inside += left or len(list(save.glob("save-*"))) > 1
             check_whole(save, int(words["saved"]))
     assert killed_inside >= 5

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curious_replay.durable import replacing, write_bytes
 from curious_replay.run.record.files import (
     append_line,
     cut,
     read_json,
     read_lines,
-    replacing,
     whole_lines,
-    write_bytes,
     write_json,
 )
 

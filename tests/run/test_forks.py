@@ -226,7 +226,7 @@ def test_the_origin_is_named(whole, tmp_path):
     path = Checkpoints(whole / "checkpoints").at(45)
     assert origin == {
         "id": meta(whole)["id"], "folder": str(whole), "step": 45, "frame": origin["frame"],
-        "checkpoint": path.name, "checksum": checkpoint_files.checksum(path),
+        "checkpoint": path.name, "checksum": checkpoint_files.digest(path),
         "changed": {"--train.ratio": [4.0, 8.0]}, "parent": None,
     }  # fmt: skip
     assert len(origin["checksum"]) == 8

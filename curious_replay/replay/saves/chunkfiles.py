@@ -90,18 +90,6 @@ def load_chunk(storage: Storage, saved: SavedChunk, folder: Path) -> None:
     storage.saved[saved.env, saved.number] = saved
 
 
-def sync(target: Path | int) -> None:
-    """Make sure that a file (by descriptor) or the entries of a folder are on disk."""
-    if isinstance(target, int):
-        os.fsync(target)
-        return
-    descriptor = os.open(target, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _whole(storage: Storage, path: Path) -> bool:
     size = chunk_bytes(storage.layout, storage.rows)
     return path.is_file() and path.stat().st_size == size
@@ -116,7 +104,7 @@ def _write_rows(storage: Storage, chunk: Chunk, start: int, stop: int, path: Pat
             file.seek(field_offset(storage.layout, storage.rows, position, start))
             file.write(chunk.raw(position, start, stop))
         file.flush()
-        sync(file.fileno())
+        os.fsync(file.fileno())
 
 
 def _read_rows(storage: Storage, saved: SavedChunk, path: Path, into: Chunk | None) -> None:
@@ -158,4 +146,4 @@ def _linked(source: Path, target: Path) -> bool:
 def _copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
     with target.open("rb+") as file:
-        sync(file.fileno())
+        os.fsync(file.fileno())

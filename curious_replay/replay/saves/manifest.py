@@ -4,9 +4,7 @@ Checksums find damage. They do not find a save that was made to do harm, and com
 whatever memory the numbers in it lead to: so each number is compared with all that it must fit.
 """
 
-import json
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from curious_replay.durable import checksum
 from curious_replay.replay.batch import Counts
 from curious_replay.replay.fields import FLAGS, Array, Layout
 from curious_replay.replay.saves.chunkfiles import LoadError, SavedChunk
@@ -72,11 +71,6 @@ class ForeignError(LoadError):
 def save_name(number: int) -> str:
     """Name of the folder of a save."""
     return f"save-{number:06d}"
-
-
-def checksum(content: Mapping[str, Any]) -> int:
-    """Return the checksum that stands beside the content of a manifest."""
-    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ Everything that is read back is checked against checksums.
 """
 
 import json
+import os
 import re
 import shutil
 import warnings
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curious_replay.durable import checksum, sync_folder, write_bytes
 from curious_replay.replay.fields import Layout
 from curious_replay.replay.mixture import Mixture
 from curious_replay.replay.priority import Uniform
@@ -30,7 +32,6 @@ from curious_replay.replay.saves.chunkfiles import (
     SavedChunk,
     load_chunk,
     save_chunk,
-    sync,
 )
 from curious_replay.replay.saves.manifest import (
     FIRST,
@@ -38,7 +39,6 @@ from curious_replay.replay.saves.manifest import (
     MANIFEST,
     STATE,
     ForeignError,
-    checksum,
     read_manifest,
     read_state,
     save_name,
@@ -62,8 +62,8 @@ def save(buffer: "ReplayBuffer", folder: Path) -> None:
     chunks = _save_chunks(buffer, new, old, [SavedChunk(**c) for c in previous["chunks"]])
     with (new / STATE).open("wb") as file:
         np.savez(file, allow_pickle=False, **_state(buffer))
-        sync(file.fileno())
-    sync(new)
+        os.fsync(file.fileno())
+    sync_folder(new)
     content = {**_describe(buffer), "number": number, "chunks": [asdict(c) for c in chunks]}
     _write_manifest(folder, content)
     for path in older:  # the one before, and those that were never finished
@@ -217,10 +217,4 @@ def _describe(buffer: "ReplayBuffer") -> dict[str, Any]:
 
 def _write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
     whole = {"crc32": checksum(content), "content": content}
-    temporary = folder / f"{MANIFEST}.new"
-    with temporary.open("w") as file:
-        json.dump(whole, file)
-        file.flush()
-        sync(file.fileno())
-    temporary.replace(folder / MANIFEST)
-    sync(folder)
+    write_bytes(folder / MANIFEST, json.dumps(whole).encode())

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from curious_replay.agents.interface import Agent, NonFiniteError, Stream
+from curious_replay.durable import write_bytes
 from curious_replay.replay import Batch, ReplayBuffer
-from curious_replay.run.record.files import write_bytes
 
 Array = np.ndarray
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from torch import Tensor
 
+from curious_replay.durable import sync_folder
 from curious_replay.replay import Mixture, ReplayBuffer, Rule
 from curious_replay.run.record import checkpoint_files as files
 from curious_replay.run.record.checkpoint_files import CheckpointError, Saved
-from curious_replay.run.record.files import sync_folder
 from curious_replay.run_folder import CHECKPOINT
 from curious_replay.untrusted import UnreadableError, folder_itself, of_the_disk, raised_as
 

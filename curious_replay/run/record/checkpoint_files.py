@@ -25,6 +25,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from curious_replay.agents.blocks.weights import read_tensors
+from curious_replay.durable import checksum
 from curious_replay.replay import Mixture, ReplayBuffer, Rule
 from curious_replay.run.record.files import write_json
 from curious_replay.run.record.serialize import pack, unpack
@@ -104,7 +105,7 @@ def write(
     keep(folder, kept)
     files = {name: _measure(folder / name, sync=True) for name in FILES}
     content = {"format": FORMAT, "step": step, "files": files}
-    write_json(folder / MANIFEST, {**content, "crc32": _checksum(content)})
+    write_json(folder / MANIFEST, {**content, "crc32": checksum(content)})
 
 
 def read(path: Path) -> Saved:
@@ -134,7 +135,7 @@ def _use_new_names(state: dict[str, Any]) -> None:
                 content[names[before]] = content.pop(before)
 
 
-def checksum(path: Path) -> str:
+def digest(path: Path) -> str:
     """Name the content of a checkpoint by eight digits, from its manifests, which vouch for it."""
     content = [read_bytes(path / name) for name in (MANIFEST, "replay/replay.json")]
     return f"{zlib.crc32(b''.join(content)):08x}"
@@ -203,13 +204,9 @@ def _measure(path: Path, sync: bool = False) -> dict[str, int]:
         return {"bytes": os.fstat(file.fileno()).st_size, "crc32": crc}
 
 
-def _checksum(content: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
-
-
 def _read_manifest(path: Path) -> dict[str, Any]:
     content = read_object(path / MANIFEST)
-    if content.pop("crc32", None) != _checksum(content):
+    if content.pop("crc32", None) != checksum(content):
         raise CheckpointError(f"{path / MANIFEST} has changed since it was written")
     if content.get("format") != FORMAT:
         raise CheckpointError(f"{path} has the format {content.get('format')!r}, not {FORMAT!r}")

@@ -13,8 +13,8 @@ from typing import IO
 
 import numpy as np
 
+from curious_replay.durable import replacing
 from curious_replay.envs.drawing.video import write_gif
-from curious_replay.run.record.files import replacing
 
 Array = np.ndarray
 

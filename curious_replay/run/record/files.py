@@ -1,4 +1,4 @@
-"""Files that a kill at any moment leaves whole: replaced in one step, or grown by whole lines.
+"""Files of JSON that a kill leaves whole: replaced in one step, or grown by whole lines.
 
 JSON has no word for numbers that are not finite. They are written as the strings "NaN", "Infinity"
 and "-Infinity", which every strict parser accepts and `float` understands, and are numbers again
@@ -9,8 +9,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -18,40 +17,8 @@ from typing import Any
 import numpy as np
 
 from curious_replay import untrusted
+from curious_replay.durable import write_bytes
 from curious_replay.run_folder import NOT_FINITE
-
-UNFINISHED = ".part-"
-"""How the names of files begin that are still being written, or never were finished."""
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a path to write to, which takes the place of `path` once it is whole and on disk."""
-    temporary = path.with_name(f"{UNFINISHED}{path.name}")
-    try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make sure that the entries of a folder are on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write or replace a file, so that it has the old or the new content and nothing between."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -26,14 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from curious_replay.durable import UNFINISHED, sync_folder
 from curious_replay.run.record.encode import EncodeError, why_no_mp4, write_video
 from curious_replay.run.record.files import (
-    UNFINISHED,
     append_line,
     cut,
     read_json,
     read_lines,
-    sync_folder,
     whole_lines,
     write_json,
 )

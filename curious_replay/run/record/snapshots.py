@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from curious_replay.durable import UNFINISHED, write_bytes
 from curious_replay.replay import Mixture, ReplayBuffer
-from curious_replay.run.record.files import UNFINISHED, write_bytes
 from curious_replay.run.worlds.transition import stores_when
 from curious_replay.run_folder import SNAPSHOTS
 
