@@ -14,14 +14,6 @@ import numpy.typing as npt
 from curious_replay.analysis.lines import Array
 from curious_replay.analysis.load import Run
 
-TASKS = (
-    "acrobot_swingup", "cartpole_balance", "cartpole_balance_sparse", "cartpole_swingup",
-    "cartpole_swingup_sparse", "cheetah_run", "cup_catch", "finger_spin", "finger_turn_easy",
-    "finger_turn_hard", "hopper_hop", "hopper_stand", "pendulum_swingup", "quadruped_run",
-    "quadruped_walk", "reacher_easy", "reacher_hard", "walker_run", "walker_stand", "walker_walk",
-)  # fmt: skip
-"""The 20 tasks of the paper's control-suite table, in its order."""
-
 RECOVERED = 0.9
 """Which part of the return before a change counts as recovered from it."""
 

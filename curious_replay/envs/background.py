@@ -24,14 +24,6 @@ from curious_replay.envs.schedule import Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action
 from curious_replay.errors import UsageError
 
-TASKS = (
-    "walker_walk",
-    "cartpole_swingup_sparse",
-    "cartpole_balance",
-    "walker_run",
-    "reacher_easy",
-)
-
 
 class BackgroundControl(ControlSuite):
     """A control-suite task before a picture.

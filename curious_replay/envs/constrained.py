@@ -14,8 +14,6 @@ from curious_replay.envs.control import ControlSuite
 from curious_replay.envs.schedule import Schedule
 from curious_replay.errors import UsageError
 
-TASKS = ("cup_catch", "cartpole_swingup_sparse", "cheetah_run")
-
 
 class Limit(NamedTuple):
     """Range of one joint (metres or radians) while constrained and after; None is no limit."""

@@ -14,30 +14,8 @@ import mujoco
 from curious_replay.envs.drawing.camera import Image
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 from curious_replay.envs.simulated import Action, Info, SimulatedEnv
+from curious_replay.envs.tasks import CONTROL
 from curious_replay.errors import UsageError
-
-TASKS = (
-    "acrobot_swingup",
-    "cartpole_balance",
-    "cartpole_balance_sparse",
-    "cartpole_swingup",
-    "cartpole_swingup_sparse",
-    "cheetah_run",
-    "cup_catch",
-    "finger_spin",
-    "finger_turn_easy",
-    "finger_turn_hard",
-    "hopper_hop",
-    "hopper_stand",
-    "pendulum_swingup",
-    "quadruped_run",
-    "quadruped_walk",
-    "reacher_easy",
-    "reacher_hard",
-    "walker_run",
-    "walker_stand",
-    "walker_walk",
-)
 
 # Fields of the model that tasks write when an episode begins (targets, damping, visibility).
 EPISODE_FIELDS = ("dof_damping", "geom_pos", "geom_size", "site_pos", "site_rgba", "site_size")
@@ -48,8 +26,8 @@ def split_task(task: str) -> tuple[str, str]:
 
     "cup_catch" is ("ball_in_cup", "catch").
     """
-    if task not in TASKS:
-        raise UsageError(f"unknown task {task!r}, choose one of {list(TASKS)}")
+    if task not in CONTROL:
+        raise UsageError(f"unknown task {task!r}, choose one of {list(CONTROL)}")
     domain, _, name = task.partition("_")
     return ("ball_in_cup" if domain == "cup" else domain), name
 

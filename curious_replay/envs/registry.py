@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from curious_replay.envs.tasks import BACKGROUND_SWAP, CONSTRAINED, CONTROL
 from curious_replay.errors import UsageError
 
 SCALES = ("paper", "mini")
@@ -83,28 +84,6 @@ def _object_interaction() -> list[RegisteredEnv]:
 
 
 def _control_suite() -> list[RegisteredEnv]:
-    described = {
-        "acrobot_swingup": "swing two links up from the elbow",
-        "cartpole_balance": "keep the pole up",
-        "cartpole_balance_sparse": "keep the pole up, sparse reward",
-        "cartpole_swingup": "swing the pole up",
-        "cartpole_swingup_sparse": "swing the pole up, sparse reward",
-        "cheetah_run": "a planar cheetah runs",
-        "cup_catch": "catch a ball on a string in a cup",
-        "finger_spin": "spin a hinged body",
-        "finger_turn_easy": "turn a hinged body to a large target",
-        "finger_turn_hard": "turn a hinged body to a small target",
-        "hopper_hop": "one leg hops forward",
-        "hopper_stand": "one leg stands",
-        "pendulum_swingup": "swing up with little torque",
-        "quadruped_run": "four legs run",
-        "quadruped_walk": "four legs walk",
-        "reacher_easy": "reach a large target with two links",
-        "reacher_hard": "reach a small target with two links",
-        "walker_run": "two planar legs run",
-        "walker_stand": "two planar legs stand",
-        "walker_walk": "two planar legs walk",
-    }
     return [
         RegisteredEnv(
             name=f"control/{task}",
@@ -113,16 +92,11 @@ def _control_suite() -> list[RegisteredEnv]:
             tags=("mujoco", "control"),
             kwargs={"task": task},
         )
-        for task, description in described.items()
+        for task, description in CONTROL.items()
     ]
 
 
 def _constrained() -> list[RegisteredEnv]:
-    described = {
-        "cup_catch": "the ball hangs low",
-        "cartpole_swingup_sparse": "the pole hangs down",
-        "cheetah_run": "four stiff joints",
-    }
     return [
         RegisteredEnv(
             name=f"constrained/{task}",
@@ -132,7 +106,7 @@ def _constrained() -> list[RegisteredEnv]:
             kwargs={"task": task},
             mini={"schedule": ((0, "constrained"), (20_000, "free"))},
         )
-        for task, description in described.items()
+        for task, description in CONSTRAINED.items()
     ]
 
 
@@ -146,13 +120,7 @@ def _backgrounds() -> list[RegisteredEnv]:
             kwargs={"task": task},
             mini={"schedule": ((0, "A"), (40_000, "B"), (80_000, "A"))},
         )
-        for task in (
-            "walker_walk",
-            "cartpole_swingup_sparse",
-            "cartpole_balance",
-            "walker_run",
-            "reacher_easy",
-        )
+        for task in BACKGROUND_SWAP
     ]
     random = RegisteredEnv(
         name="random-background/walker_walk",

@@ -153,7 +153,7 @@ def test_the_papers_control_suite_table():
         172.9, 996.4, 1000.0, 858.5, 346.3, 852.7, 969.5, 557.9, 906.3, 777.6, 385.1, 936.7, 566.4,
         431.1, 750.8, 956.5, 518.8, 772.8, 978.5, 961.7,
     ]  # fmt: skip
-    table = {task: [v - 1, v + 1, np.nan] for task, v in zip(returns.TASKS, values, strict=True)}
+    table = {f"task {i}": [v - 1, v + 1, np.nan] for i, v in enumerate(values)}
     mean, median = returns.mean_and_median(table)
     assert mean == pytest.approx(734.8, abs=0.05)
     assert median == pytest.approx(815.1, abs=0.06)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from curious_replay.envs.background import TASKS, BackgroundSwap, RandomBackground
+from curious_replay.envs.background import BackgroundSwap, RandomBackground
 from curious_replay.envs.control import ControlSuite
 from curious_replay.envs.drawing.landscape import FolderBackgrounds, PaintedBackgrounds
+from curious_replay.envs.tasks import BACKGROUND_SWAP
 
 SOON = ((0, "A"), (40, "B"), (80, "A"))
 RED, GREEN, BLUE = (200, 0, 0), (0, 200, 0), (0, 0, 200)
@@ -50,7 +51,7 @@ def test_backgrounds_swap_a_b_a_at_the_episodes_after_the_published_frames():
     np.testing.assert_array_equal(sky[2], sky[3])
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", BACKGROUND_SWAP)
 def test_only_the_background_differs_between_a_and_b(task):
     images, worlds = [], []
     for phase in ("A", "B"):

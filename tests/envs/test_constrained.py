@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from curious_replay.envs.constrained import TASKS, ConstrainedControl
+from curious_replay.envs.constrained import ConstrainedControl
 from curious_replay.envs.control import ControlSuite
+from curious_replay.envs.tasks import CONSTRAINED
 
 # Joint: (number in the model, constrained, released); metres or degrees; None is no limit.
 PUBLISHED = {
@@ -43,7 +44,7 @@ def expected(task, column):
     }
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CONSTRAINED)
 def test_limits_are_as_published_before_and_after_release(task):
     env = make(task, schedule=SOON, episode_frames=20)
     env.reset(seed=0)
@@ -58,7 +59,7 @@ def test_limits_are_as_published_before_and_after_release(task):
     assert limits(env) == expected(task, 2)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CONSTRAINED)
 def test_nothing_else_in_the_model_is_changed(task):
     env, stock = make(task), ControlSuite(task=task, camera="ray", image_size=32)
     env.reset(seed=0)
@@ -70,7 +71,7 @@ def test_nothing_else_in_the_model_is_changed(task):
     np.testing.assert_array_equal(env.model.geom_size, stock.model.geom_size)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", CONSTRAINED)
 def test_released_models_are_the_stock_ones(task):
     env, stock = make(task, phase="free"), ControlSuite(task=task, camera="ray", image_size=32)
     env.reset(seed=0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from curious_replay.envs import background, constrained, control, find, make, names, registry
+from curious_replay.envs import find, make, names, registry
 
 
 def test_names_and_ids_are_unique():
@@ -20,20 +20,6 @@ def test_every_entry_is_described_and_registered(entry):
     assert entry.tags
     assert gymnasium.spec(entry.gymnasium_id).kwargs == dict(entry.kwargs)
     assert {*entry.kwargs, *entry.mini} <= set(registry.arguments(entry.name))
-
-
-@pytest.mark.parametrize(
-    ("family", "tasks"),
-    [
-        ("control", control.TASKS),
-        ("constrained", constrained.TASKS),
-        ("background-swap", background.TASKS),
-    ],
-)
-def test_every_task_of_a_family_has_a_name(family, tasks):
-    assert {name for name in names() if name.startswith(f"{family}/")} == {
-        f"{family}/{task}" for task in tasks
-    }
 
 
 @pytest.mark.parametrize(

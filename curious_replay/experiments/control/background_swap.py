@@ -4,21 +4,13 @@ The background changes at T0 and is back at 2 T0 (paper: 1M and 2M frames). The 
 at 50K, 990K and 2.05M frames.
 """
 
+from curious_replay.envs.tasks import BACKGROUND_SWAP
 from curious_replay.experiments.control.control_return import Paper, return_at, return_since_change
 from curious_replay.experiments.experiment import Claim, Experiment
 from curious_replay.experiments.rows import PAINTED, reported, row
 
 UNIFORM, CURIOUS = row("dreamerv2", "uniform"), row("dreamerv2", "curious")
-TASKS = tuple(
-    f"background-swap/{task}"
-    for task in (
-        "walker_walk",
-        "cartpole_swingup_sparse",
-        "cartpole_balance",
-        "walker_run",
-        "reacher_easy",
-    )
-)
+TASKS = tuple(f"background-swap/{task}" for task in BACKGROUND_SWAP)
 Row = tuple[tuple[float, float], ...]
 
 

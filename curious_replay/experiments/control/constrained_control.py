@@ -3,6 +3,7 @@
 The text gives the average return over the three tasks at 750K frames, 1.5 times T0.
 """
 
+from curious_replay.envs.tasks import CONSTRAINED
 from curious_replay.experiments.control.control_return import return_at, return_since_change
 from curious_replay.experiments.experiment import OVERALL, Claim, Experiment
 from curious_replay.experiments.rows import reported, row
@@ -13,11 +14,7 @@ EXPERIMENT = Experiment(
     name="constrained-control",
     where="Figure 3",
     title="Return on control tasks once constraints are lifted",
-    tasks=(
-        "constrained/cup_catch",
-        "constrained/cartpole_swingup_sparse",
-        "constrained/cheetah_run",
-    ),
+    tasks=tuple(f"constrained/{task}" for task in CONSTRAINED),
     methods=(UNIFORM, TD, CURIOUS),
     measures=(
         return_at(1.5, 0.1, reported(OVERALL, {CURIOUS.name: 508, UNIFORM.name: 121}, n=6)),
