@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+IMAGE_SIZES = (16, 32, 64, 128)
+"""Pixels per side that convolutions can halve down to 4."""
+
 
 @dataclass(frozen=True)
 class Spaces:

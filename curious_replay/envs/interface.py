@@ -12,13 +12,19 @@ from curious_replay.errors import UsageError
 METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}
 
 
-def image_space(image_size: int, least: int = 32) -> spaces.Dict:
-    """Return the observation space, up to 128 pixels.
+LEAST, LEAST_OF_CELLS, MOST = 32, 16, 128
+"""Pixels per side that a picture has at least, also where it shows cells, and at most."""
 
-    It is `{"image": uint8 [image_size, image_size, 3]}`.
-    """
-    if not least <= image_size <= 128:
-        raise UsageError(f"image_size must be from {least} to 128 pixels, got {image_size}")
+
+def check_image_size(image_size: int, least: int = LEAST) -> None:
+    """Refuse pictures that are too small or too large."""
+    if not least <= image_size <= MOST:
+        raise UsageError(f"image_size must be from {least} to {MOST} pixels, got {image_size}")
+
+
+def image_space(image_size: int, least: int = LEAST) -> spaces.Dict:
+    """Return the observation space, `{"image": uint8 [image_size, image_size, 3]}`."""
+    check_image_size(image_size, least)
     return spaces.Dict({"image": spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)})
 
 

@@ -268,7 +268,7 @@ def test_the_image_has_the_size_asked_for(size):
 
 
 def test_wrong_sizes_and_cameras_are_refused():
-    with pytest.raises(ValueError, match="from 32 to 128, got 16"):
+    with pytest.raises(ValueError, match="from 32 to 128 pixels, got 16"):
         draw("ray", 16)
     with pytest.raises(ValueError, match="unknown camera 'vulkan', choose one of"):
         choose_camera("vulkan")

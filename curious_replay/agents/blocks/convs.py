@@ -19,6 +19,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import Hidden, Style, output_layer
 from curious_replay.agents.blocks.shortcuts.upscale import upscale
+from curious_replay.agents.spaces import IMAGE_SIZES
 from curious_replay.errors import UsageError
 
 SMALLEST = 4  # pixels per side where convolutions end
@@ -27,10 +28,11 @@ SMALLEST_VALID = 2  # and where they end if borders are not padded
 
 def stages_of(size: int) -> int:
     """Return how often an image is halved on its way to 4 x 4."""
-    stages = size.bit_length() - SMALLEST.bit_length()
-    if size != SMALLEST << stages or not 16 <= size <= 128:
-        raise UsageError(f"images must have 16, 32, 64 or 128 pixels per side, got {size}")
-    return stages
+    if size not in IMAGE_SIZES:
+        *sizes, largest = map(str, IMAGE_SIZES)
+        right = f"{', '.join(sizes)} or {largest}"
+        raise UsageError(f"images must have {right} pixels per side, got {size}")
+    return size.bit_length() - SMALLEST.bit_length()
 
 
 class Encoder(nn.Module):

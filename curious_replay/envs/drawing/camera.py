@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curious_replay.envs.drawing.ray_camera import RayCamera
+from curious_replay.envs.interface import check_image_size
 from curious_replay.errors import UsageError
 
 Image = NDArray[np.uint8]
 
 OPENGL = ("egl", "osmesa")
 CAMERAS = (*OPENGL, "ray")
-SIZES = range(32, 129)
 MAX_GEOMS = 2000
 
 
@@ -55,8 +55,7 @@ def make_camera(
     `shadows` draws shadows, reflections and smoothed edges as MuJoCo's own viewer does; the
     pictures cost several times more, and rays cannot do it.
     """
-    if size not in SIZES:
-        raise UsageError(f"image_size must be from {SIZES[0]} to {SIZES[-1]}, got {size}")
+    check_image_size(size)
     name = choose_camera(kind)
     if name == "ray":
         if shadows:

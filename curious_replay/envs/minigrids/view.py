@@ -17,7 +17,7 @@ from minigrid.core.constants import COLOR_TO_IDX, COLORS, OBJECT_TO_IDX, STATE_T
 from minigrid.core.grid import Grid
 from minigrid.core.world_object import WorldObj
 
-from curious_replay.envs.interface import image_space
+from curious_replay.envs.interface import LEAST_OF_CELLS, image_space
 from curious_replay.errors import UsageError
 
 Array = np.ndarray
@@ -58,7 +58,7 @@ class View:
         self.view, self.observation, self.image_size = view, observation, image_size
         self.space: spaces.Dict
         if observation == "pixels":
-            self.space = image_space(image_size, least=16)
+            self.space = image_space(image_size, LEAST_OF_CELLS)
             self.cell = image_size // view  # pixels per side
             if self.cell < SMALLEST:
                 raise UsageError(

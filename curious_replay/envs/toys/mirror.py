@@ -11,7 +11,13 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from curious_replay.envs.interface import METADATA, cells_of_pixels, check_step, image_space
+from curious_replay.envs.interface import (
+    LEAST_OF_CELLS,
+    METADATA,
+    cells_of_pixels,
+    check_step,
+    image_space,
+)
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 from curious_replay.errors import UsageError
 
@@ -60,7 +66,7 @@ class Mirror(gymnasium.Env[Any, np.int64]):
         self.room, self.length, self.image_size = room, length, image_size
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(len(_MOVES))
-        self.observation_space = image_space(image_size, least=16)
+        self.observation_space = image_space(image_size, LEAST_OF_CELLS)
         self._goal = np.array((room - 1, room - 1))
         self._cell = cells_of_pixels(image_size, room)
         self._agent: Array | None = None

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from curious_replay.envs.interface import METADATA, check_step, image_space
+from curious_replay.envs.interface import LEAST_OF_CELLS, METADATA, check_step, image_space
 from curious_replay.errors import UsageError
 
 Array = np.ndarray
@@ -59,7 +59,7 @@ class CountingWorld(gymnasium.Env[Any, np.int64]):
         self.length, self.ending, self.image_size = length, ending, image_size
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(actions)
-        self.observation_space = image_space(image_size, least=16)
+        self.observation_space = image_space(image_size, LEAST_OF_CELLS)
         self._rows = _band_rows(image_size)
         self._episode = -1
         self._step = 0

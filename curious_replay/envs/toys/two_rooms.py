@@ -11,7 +11,13 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from curious_replay.envs.interface import METADATA, cells_of_pixels, check_step, image_space
+from curious_replay.envs.interface import (
+    LEAST_OF_CELLS,
+    METADATA,
+    cells_of_pixels,
+    check_step,
+    image_space,
+)
 from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
 from curious_replay.errors import UsageError
 
@@ -88,7 +94,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         self.length, self.image_size = length, image_size
         self.render_mode = render_mode
         self.action_space = spaces.Discrete(len(_MOVES))
-        self.observation_space = image_space(image_size, least=16)
+        self.observation_space = image_space(image_size, LEAST_OF_CELLS)
         self._plan = _floor_plan(room, rooms)
         self._plan[1 : 1 + television, 1 : 1 + television] = _TELEVISION
         self._noisy = television > 0

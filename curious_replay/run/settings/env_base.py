@@ -3,8 +3,10 @@
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal
 
+from curious_replay.agents.spaces import IMAGE_SIZES
 from curious_replay.bounds import Within
 from curious_replay.envs import Schedule
+from curious_replay.envs.interface import LEAST
 from curious_replay.errors import UsageError
 from curious_replay.run.settings.config_io import within
 
@@ -20,7 +22,7 @@ class EnvConfig:
     image_size: int = 64
     """Pixels of a picture, per side: 32, 64 or 128, and 16 in grids and in worlds of your own."""
 
-    image_sizes: ClassVar[tuple[int, ...]] = (32, 64, 128)
+    image_sizes: ClassVar[tuple[int, ...]] = tuple(s for s in IMAGE_SIZES if s >= LEAST)
 
     def __post_init__(self) -> None:
         within("env", self)
@@ -58,4 +60,4 @@ class ScaledConfig(EnvConfig):
 class GridConfig(ScaledConfig):
     """A world of cells, which few pixels can show."""
 
-    image_sizes: ClassVar[tuple[int, ...]] = (16, *ScaledConfig.image_sizes)
+    image_sizes: ClassVar[tuple[int, ...]] = IMAGE_SIZES

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+from curious_replay.agents.spaces import IMAGE_SIZES
 from curious_replay.bounds import Within
 from curious_replay.envs import registry
 from curious_replay.errors import UsageError
@@ -87,7 +88,7 @@ class AssayConfig(ChangingConfig):
 class UserEnvConfig(EnvConfig):
     """An environment of the user's own."""
 
-    image_sizes: ClassVar[tuple[int, ...]] = (16, *EnvConfig.image_sizes)
+    image_sizes: ClassVar[tuple[int, ...]] = IMAGE_SIZES
 
     action_repeat: Annotated[int, Within(1, 100)] = 1
     """Frames that each action is held for."""
@@ -107,7 +108,7 @@ class UserEnvConfig(EnvConfig):
 class SwitchConfig(ScaledConfig):
     """Any worlds, one for each phase."""
 
-    image_sizes: ClassVar[tuple[int, ...]] = (16, *EnvConfig.image_sizes)
+    image_sizes: ClassVar[tuple[int, ...]] = IMAGE_SIZES
     phases: tuple[str, ...] = ()
     """A world for each phase, by the names that --env takes, as in: before=CartPole-v1
     after=my_module:Heavy."""
