@@ -10,9 +10,10 @@ from curious_replay.durable import UNFINISHED
 from curious_replay.replay import SavedBuffer
 from curious_replay.run.record.checkpoint import UNFINISHED as UNFINISHED_CHECKPOINT
 from curious_replay.run.record.checkpoint import Checkpoints
+from curious_replay.run.record.checkpoint_files import FILES
 from curious_replay.run.record.files import read_lines
 from curious_replay.run.record.record_files import REPEATABLE
-from curious_replay.run_folder import METRICS
+from curious_replay.run_folder import CHECKPOINTS, METRICS, REPLAY
 
 TEMPORARY = re.compile(rf"({re.escape(UNFINISHED)}|{re.escape(UNFINISHED_CHECKPOINT)}).*")
 BY_SESSION = re.compile(r"events/.*|speed\.jsonl|meta\.json|checkpoints/.*")
@@ -72,13 +73,12 @@ def _files(folder: Path) -> dict[str, Path]:
 
 def _checkpoints(whole: Path, killed: Path) -> list[str]:
     """Differences between the last checkpoints: weights, optimisers, random states, replay."""
-    kept = [Checkpoints(folder / "checkpoints").all() for folder in (whole, killed)]
+    kept = [Checkpoints(folder / CHECKPOINTS).all() for folder in (whole, killed)]
     steps = [[path.name.rpartition("-")[2] for path in paths] for paths in kept]
     if len(kept[1]) > len(kept[0]) or steps[0][:1] != steps[1][:1]:
         return [f"checkpoints are of the steps {steps[1]}, not {steps[0]}"]
     one, other = kept[0][0], kept[1][0]
-    names = ("agent.safetensors", "policy.safetensors", "state.json", "state.npz")
-    found = [name for name in names if (one / name).read_bytes() != (other / name).read_bytes()]
+    found = [name for name in FILES if (one / name).read_bytes() != (other / name).read_bytes()]
     return [f"{name} of the last checkpoint differs" for name in found + _replay(one, other)]
 
 
@@ -92,7 +92,7 @@ def _replay(one: Path, other: Path) -> list[str]:
         content["settings"].pop("directory")
         manifests.append(content)
     found = [f"replay: {name}" for name in manifests[0] if manifests[0][name] != manifests[1][name]]
-    steps = [SavedBuffer(path / "replay") for path in (one, other)]
+    steps = [SavedBuffer(path / REPLAY) for path in (one, other)]
     for name in steps[0].fields:
         if not np.array_equal(steps[0].field(name), steps[1].field(name)):
             found.append(f"replay: {name}")

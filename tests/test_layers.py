@@ -35,7 +35,7 @@ OURS = {
     },
     "analysis": {"run_folder", "untrusted", "replay"},  # steps are read from saved buffers
     "report": {"run_folder", "untrusted", "analysis"},
-    "experiments": {"errors", "untrusted", "envs", "run", "analysis", "report"},
+    "experiments": {"errors", "run_folder", "untrusted", "envs", "run", "analysis", "report"},
     "sweep": {"errors", "host", "run_folder", "untrusted", "run", "analysis"},
     "demo": {"run_folder", "replay", "envs", "agents", "run", "analysis", "report"},
     "doctor": {"errors", "machine", "envs"},

@@ -16,6 +16,7 @@ from curious_replay.analysis.lines import Array
 from curious_replay.analysis.load import MOST, Run
 from curious_replay.analysis.replay_probe import relative
 from curious_replay.replay import SavedBuffer
+from curious_replay.run_folder import REPLAY, STATE
 from curious_replay.untrusted import UnreadableError, check, folder_itself, read_object
 
 
@@ -81,8 +82,8 @@ def read(checkpoint: Path, *, step_is_frame: bool = False) -> Stored:
 
     Where a step is a frame, frames that were not stored can be counted.
     """
-    buffer = SavedBuffer(folder_itself(checkpoint / "replay"))
-    path = checkpoint / "state.json"
+    buffer = SavedBuffer(folder_itself(checkpoint / REPLAY))
+    path = checkpoint / STATE
     counters: Any = read_object(path).get("counters")
     check(counters, dict, f"{path}, counters")
     check(counters.get("step"), int, f"{path}, counters, step")

@@ -16,7 +16,7 @@ from curious_replay.demo import stream
 from curious_replay.demo.model import ModelTrainer
 from curious_replay.demo.plan import Plan
 from curious_replay.replay import Curious, ReplayBuffer, Rule, Uniform
-from curious_replay.run_folder import CHECKPOINTS, CONFIG
+from curious_replay.run_folder import CHECKPOINTS, CONFIG, REPLAY, STATE, checkpoint_name
 
 Array = np.ndarray
 Tick = Callable[[], None]
@@ -129,11 +129,11 @@ def save_replay(buffer: ReplayBuffer, name: str, seed: int, plan: Plan, folder: 
     """Leave a run folder with nothing but settings and replay, for the explorer to read."""
     frames_per_step = stream.FRAMES_PER_STEP * plan.arenas
     step = plan.before + plan.after
-    checkpoint = folder / CHECKPOINTS / f"000001-step-{step * plan.arenas}"
+    checkpoint = folder / CHECKPOINTS / checkpoint_name(1, step * plan.arenas)
     checkpoint.mkdir(parents=True)
-    buffer.save(checkpoint / "replay")
+    buffer.save(checkpoint / REPLAY)
     counters = {"frame": step * frames_per_step, "step": step * plan.arenas}
-    (checkpoint / "state.json").write_text(json.dumps({"counters": counters}))
+    (checkpoint / STATE).write_text(json.dumps({"counters": counters}))
     config = {
         "choice": {"replay": name},
         "seed": seed,

@@ -17,6 +17,7 @@ from curious_replay.report import headline, measures
 from curious_replay.report.page import report
 from curious_replay.report.parts import Figure, Section
 from curious_replay.run.record.files import write_json
+from curious_replay.run_folder import CONFIG
 
 GROUPED = "Tests further down on this page take the runs for groups, and say less than pairs do."
 
@@ -31,7 +32,7 @@ def write(
 ) -> Results:
     """Measure the complete runs among those wanted; write report.html, results.json, figures."""
     folders = {job.folder(runs): job for job in wanted}
-    there = [folder for folder in folders if (folder / "config.json").exists()]
+    there = [folder for folder in folders if (folder / CONFIG).exists()]
     found = load_runs(there)
     complete = [run for run in found.runs if run.complete]
     cells: dict[Key, list[Run]] = {(job.task, job.method.name): [] for job in wanted}

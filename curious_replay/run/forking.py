@@ -41,7 +41,7 @@ from curious_replay.run.record.record_files import (
 from curious_replay.run.settings.allowed import FORKABLE, not_allowed
 from curious_replay.run.settings.config import Config, differences, load_config
 from curious_replay.run.settings.presets import Settings, changed, with_replay
-from curious_replay.run_folder import CHECKPOINTS, CONFIG, META, SNAPSHOTS, VIDEOS
+from curious_replay.run_folder import CHECKPOINTS, CONFIG, META, REPLAY, SNAPSHOTS, VIDEOS
 from curious_replay.untrusted import folder_itself, open_file
 
 NOT_DRAWN_BY = ("--replay.storage", "--replay.clear-at-change")
@@ -201,8 +201,8 @@ def _write_checkpoint(new: Path, saved: Saved, state: dict[str, Any], config: Co
     directory = new / "replay" if config.replay.storage == "disk" else None
     replay = saved.load_replay(directory, config.replay.rule())
     replay.repeats = config.replay.repeats
-    checkpoint_files.link_replay(saved.path / "replay", path / "replay", ours=False)
-    replay.save(path / "replay")
+    checkpoint_files.link_replay(saved.path / REPLAY, path / REPLAY, ours=False)
+    replay.save(path / REPLAY)
     del replay
     shutil.rmtree(new / "replay", ignore_errors=True)  # the run makes its own
     checkpoint_files.write(path, saved.step, state, saved.agent, saved.policy)

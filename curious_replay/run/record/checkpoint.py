@@ -18,7 +18,7 @@ from curious_replay.durable import sync_folder
 from curious_replay.replay import Mixture, ReplayBuffer, Rule
 from curious_replay.run.record import checkpoint_files as files
 from curious_replay.run.record.checkpoint_files import CheckpointError, Saved
-from curious_replay.run_folder import CHECKPOINT
+from curious_replay.run_folder import CHECKPOINT, REPLAY, checkpoint_name
 from curious_replay.untrusted import UnreadableError, folder_itself, of_the_disk, raised_as
 
 UNFINISHED = ".new-"
@@ -86,13 +86,13 @@ class Checkpoints:
             if _serial(path) > base:
                 self._remove(path)
         serial = base + 1
-        name = f"{serial:06d}-step-{step}"
+        name = checkpoint_name(serial, step)
         new = self.folder / f"{UNFINISHED}{name}"
         new.mkdir(parents=True)
         try:
             if self._base is not None:
-                files.link_replay(self._base / "replay", new / "replay", ours=self._ours)
-            replay.save(new / "replay")
+                files.link_replay(self._base / REPLAY, new / REPLAY, ours=self._ours)
+            replay.save(new / REPLAY)
             files.write(new, step, state, agent, policy, kept)
         except BaseException:  # on a full disk, what is no use should not take room
             shutil.rmtree(new, ignore_errors=True)

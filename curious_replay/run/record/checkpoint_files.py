@@ -27,8 +27,10 @@ from torch import Tensor
 from curious_replay.agents.blocks.weights import read_tensors
 from curious_replay.durable import checksum
 from curious_replay.replay import Mixture, ReplayBuffer, Rule
+from curious_replay.replay.saves.manifest import MANIFEST as REPLAY_MANIFEST
 from curious_replay.run.record.files import write_json
 from curious_replay.run.record.serialize import pack, unpack
+from curious_replay.run_folder import REPLAY, STATE
 from curious_replay.untrusted import (
     UnreadableError,
     check,
@@ -43,7 +45,7 @@ from curious_replay.untrusted import (
 
 FORMAT = "curious-replay checkpoint 1"
 MANIFEST = "manifest.json"
-FILES = ("agent.safetensors", "policy.safetensors", "state.json", "state.npz")
+FILES = ("agent.safetensors", "policy.safetensors", STATE, "state.npz")
 """What the manifest vouches for; the replay has checksums of its own."""
 RENAMED = {
     "driver": {"shown": "transition", "tally": "stats"},
@@ -71,7 +73,7 @@ class Saved:
     def load_replay(self, directory: Path | None, rule: Rule | Mixture) -> ReplayBuffer:
         """Return the buffer, with its steps in memory or in files below `directory`."""
         with raised_as(CheckpointError):
-            folder = folder_itself(self.path / "replay")
+            folder = folder_itself(self.path / REPLAY)
         return ReplayBuffer.load(folder, directory=directory, rule=rule)
 
     @contextmanager
@@ -99,7 +101,7 @@ def write(
     _save_tensors(folder / "policy.safetensors", policy)
     arrays: dict[str, np.ndarray] = {}
     packed = pack(state, arrays)
-    (folder / "state.json").write_text(json.dumps(packed, allow_nan=False))
+    (folder / STATE).write_text(json.dumps(packed, allow_nan=False))
     with (folder / "state.npz").open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
     keep(folder, kept)
@@ -117,10 +119,10 @@ def read(path: Path) -> Saved:
                 raise CheckpointError(f"{path / name} has changed since it was written")
         arrays = read_arrays(path / "state.npz")
         try:
-            state = unpack(read_json(path / "state.json"), arrays)
+            state = unpack(read_json(path / STATE), arrays)
         except (LookupError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{path / 'state.json'} is damaged: {error!r}") from error
-        check(state, dict, str(path / "state.json"))
+            raise CheckpointError(f"{path / STATE} is damaged: {error!r}") from error
+        check(state, dict, str(path / STATE))
         _use_new_names(state)
         agent, policy = (read_tensors(path / f"{n}.safetensors") for n in ("agent", "policy"))
     return Saved(path, content["step"], state, agent, policy)
@@ -137,7 +139,7 @@ def _use_new_names(state: dict[str, Any]) -> None:
 
 def digest(path: Path) -> str:
     """Name the content of a checkpoint by eight digits, from its manifests, which vouch for it."""
-    content = [read_bytes(path / name) for name in (MANIFEST, "replay/replay.json")]
+    content = [read_bytes(path / name) for name in (MANIFEST, f"{REPLAY}/{REPLAY_MANIFEST}")]
     return f"{zlib.crc32(b''.join(content)):08x}"
 
 
@@ -176,7 +178,7 @@ def _last_chunks(folder: str, names: list[str]) -> set[str]:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    if Path(source).name == "replay.json":  # will be replaced, and is small
+    if Path(source).name == REPLAY_MANIFEST:  # will be replaced, and is small
         shutil.copyfile(source, target)
     else:
         os.link(source, target)

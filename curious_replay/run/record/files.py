@@ -102,7 +102,7 @@ def _with_strings(content: Any) -> Any:
     if isinstance(content, list | tuple):
         return [_with_strings(value) for value in content]
     if isinstance(content, float) and not math.isfinite(content):
-        return "NaN" if math.isnan(content) else "Infinity" if content > 0 else "-Infinity"
+        return json.dumps(content)  # one of NOT_FINITE
     return content
 
 
