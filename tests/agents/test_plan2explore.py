@@ -252,9 +252,9 @@ def test_td_is_that_of_the_explorers_critic(kind):
     agent, batch = make(kind=kind), batch_of(kind)
     explore, caught = agent._explore, {}
 
-    def keep(replayed, start):
+    def keep(replayed, start, unread):
         caught["start"] = start
-        outputs, td = explore(replayed, start)
+        outputs, td = explore(replayed, start, unread)
         caught["novelty"] = outputs.rewards[0].view(8, 3)
         return outputs, td
 
