@@ -18,7 +18,7 @@ from curious_replay.experiments.standard import standard
 from curious_replay.run.settings.allowed import FORKABLE, may_change, not_allowed
 from curious_replay.run.settings.config import Choice, Config, differences
 from curious_replay.run.settings.config_io import option
-from curious_replay.run.settings.env_config import family
+from curious_replay.run.settings.env_config import family_of
 from curious_replay.run.settings.presets import Settings, changed
 
 LONGEST = 200
@@ -109,13 +109,13 @@ def jobs(
     if first_seed < 0:
         raise UsageError(f"--first-seed must be at least 0, got {first_seed}")
     cells = experiment.cells(scale)
-    if backgrounds and not any(family(task) == "background" for task, _ in cells):
+    if backgrounds and not any(family_of(task) == "background" for task, _ in cells):
         raise UsageError(f"--images and --clips: no task of {experiment.name} has backgrounds")
     shared = {**experiment.settings.get(scale, {}), "train.threads": threads}
     made = []
     for seed in range(first_seed, first_seed + count):
         for task, method in cells:
-            of_task = {**shared, **((backgrounds or {}) if family(task) == "background" else {})}
+            of_task = {**shared, **((backgrounds or {}) if family_of(task) == "background" else {})}
             choice = Choice(env=task, agent=method.agent, replay=method.replay, scale=scale)
             config = changed(standard(choice, seed), {**of_task, **method.settings})
             trunk = None

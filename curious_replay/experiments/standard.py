@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curious_replay.run.settings.config import Choice, Config
-from curious_replay.run.settings.env_config import family
+from curious_replay.run.settings.env_config import family_of
 from curious_replay.run.settings.presets import Settings, changed, preset
 
 PROBES = {"paper": 10_000, "mini": 2_000, "debug": 40}
@@ -49,16 +49,16 @@ DEBUG_SCHEDULES: Mapping[str, Sequence[tuple[int, str]]] = {
 
 def standard(choice: Choice, seed: int) -> Config:
     """Return the preset with what all experiments change of it."""
-    kind, scale = family(choice.env), choice.scale
+    family, scale = family_of(choice.env), choice.scale
     settings: dict[str, Any] = {}
     if scale == "debug":
-        settings = {**DEBUG, **DEBUG_WORLDS.get(kind, {})}
+        settings = {**DEBUG, **DEBUG_WORLDS.get(family, {})}
         schedules = DEBUG_SCHEDULES
         schedule = schedules.get(choice.env, schedules.get(choice.env.partition("/")[0]))
         if schedule is not None:
             settings["env.schedule"] = schedule
-    elif kind.startswith("toy/"):
+    elif family.startswith("toy/"):
         settings = {**UNWATCHED}
-    if kind == "assay":
+    if family == "assay":
         settings["record.probe_every"] = PROBES[scale]
     return changed(preset(choice, seed), settings)

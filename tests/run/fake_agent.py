@@ -94,7 +94,7 @@ class FakeAgent(Agent):
         return np.roll(batch["image"], 1, axis=1)
 
 
-def _preset(kind, choice):
+def _preset(family, choice):
     return {
         "env": {"processes": False, "image_size": 32},
         "train": {

@@ -1,4 +1,4 @@
-"""What each agent's settings are, by kind of environment and scale: see presets.py.
+"""What each agent's settings are, by family of environments and scale: see presets.py.
 
 A table of what differs from the defaults, which are those of DreamerV3 on Crafter.
 """
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from curious_replay.run.settings.config import Choice
 
 
-def dreamer_v2(kind: str, choice: "Choice") -> Overrides:
+def dreamer_v2(family: str, choice: "Choice") -> Overrides:
     """Return the settings of DreamerV2.
 
     Published: categorical on Crafter, Gaussian elsewhere, an update every 5 steps.
     """
-    simulated = kind in SIMULATED
+    simulated = family in SIMULATED
     agent: dict[str, Any] = {}
     if simulated:
         # Where the paper and the released settings differ these are the paper's: Gaussian latents,
@@ -38,7 +38,7 @@ def dreamer_v2(kind: str, choice: "Choice") -> Overrides:
             "critic_lr": 8e-5,
             "entropy": 1e-4,
         }
-    replay = _dreamer_v2_replay(kind, choice)
+    replay = _dreamer_v2_replay(family, choice)
     if choice.scale == "paper":
         windows = 10 if simulated else 16
         return {
@@ -74,36 +74,36 @@ def dreamer_v2(kind: str, choice: "Choice") -> Overrides:
             "record": {"video_every": 5000},
         }
     agent |= {"size": "debug-G" if simulated else "debug-D", "imagination": 3}
-    debug = dreamer_v3(kind, choice)
+    debug = dreamer_v3(family, choice)
     return {**debug, "agent": agent, "replay": {**debug["replay"], **replay}}
 
 
 def _dreamer_v2_replay(
-    kind: str, choice: "Choice", signal: Signal = "likelihood"
+    family: str, choice: "Choice", signal: Signal = "likelihood"
 ) -> dict[str, Any]:
     """Return the replay settings of the released reading of the rule.
 
     Windows lie ahead, in one episode, and the loss is without KL.
     """
     # Where episodes may be shorter than a window.
-    short = is_grid(kind) or kind in ("user", "switch")
+    short = is_grid(family) or family in ("user", "switch")
     changes: dict[str, Any] = {"window": "first", "cross_episodes": short}
     known = REPLAYS[choice.replay].__dataclass_fields__
     changes |= {"dialect": "dv2"} if "dialect" in known else {}
     changes |= {"signal": signal} if "signal" in known else {}
     if "adversarial" in known:
         changes["adversarial"] = AdversarialPart(signal=signal, dialect="dv2")
-    if choice.agent == "dreamerv2" and choice.replay == "curious" and kind == "crafter":
+    if choice.agent == "dreamerv2" and choice.replay == "curious" and family == "crafter":
         changes["alpha"] = 0.5  # of the paper's main table; 0.7 everywhere else
     return changes
 
 
-def dreamer_pro(kind: str, choice: "Choice") -> Overrides:
+def dreamer_pro(family: str, choice: "Choice") -> Overrides:
     """Return the settings of DreamerPro.
 
     Published: as DreamerV2, but for larger batches and what prototypes ask for.
     """
-    simulated = kind in SIMULATED
+    simulated = family in SIMULATED
     agent: dict[str, Any] = {}
     if simulated:
         agent = {
@@ -118,7 +118,7 @@ def dreamer_pro(kind: str, choice: "Choice") -> Overrides:
             "sinkhorn_eps": 0.0125,
             "norm_scale": 0.0,
         }
-    replay = _dreamer_v2_replay(kind, choice, signal="model")
+    replay = _dreamer_v2_replay(family, choice, signal="model")
     if choice.scale == "paper":
         return {
             "agent": agent,
@@ -137,14 +137,14 @@ def dreamer_pro(kind: str, choice: "Choice") -> Overrides:
     agent |= {"size": "nano-G" if simulated else "nano-D", "target_every": 20}
     agent |= {"model_lr": 1e-3, "actor_lr": 1e-4, "critic_lr": 3e-4}
     like: Overrides
-    if choice.scale == "mini" and is_grid(kind):
-        like = dreamer_v3(kind, choice)
+    if choice.scale == "mini" and is_grid(family):
+        like = dreamer_v3(family, choice)
         agent |= {"prototypes": 64, "frozen_updates": 200, "shift": 1.0, "imagination": 8}
         agent |= {"discount": 0.97, "actor_lr": 3e-4, "critic_lr": 1e-3}
     elif choice.scale == "mini":
-        like = dreamer_v2(kind, choice)
+        like = dreamer_v2(family, choice)
     else:
-        like = dreamer_v3(kind, choice)
+        like = dreamer_v3(family, choice)
         agent |= {"size": "debug-G" if simulated else "debug-D", "imagination": 3}
         agent |= {"prototypes": 10, "prototype_size": 4, "frozen_updates": 5}
     return {
@@ -155,16 +155,16 @@ def dreamer_pro(kind: str, choice: "Choice") -> Overrides:
     }
 
 
-def plan2explore(kind: str, choice: "Choice") -> Overrides:
+def plan2explore(family: str, choice: "Choice") -> Overrides:
     """Return the settings of Plan2Explore.
 
     Published: as DreamerV2, and without any reward but disagreement.
     """
-    changes = dreamer_v2(kind, choice)
+    changes = dreamer_v2(family, choice)
     agent: dict[str, Any] = {"dreamer": DreamerV2Config(**changes["agent"])}
     train = dict(changes["train"])
     if choice.scale == "mini":
-        if kind in SIMULATED:
+        if family in SIMULATED:
             # DreamerV2 scales no returns: with less, it drives into a wall and stays there.
             agent["dreamer"] = replace(agent["dreamer"], entropy=3e-2)
         agent["ensemble"] = EnsembleConfig(members=5, lr=1e-3)
@@ -172,16 +172,16 @@ def plan2explore(kind: str, choice: "Choice") -> Overrides:
     return {**changes, "agent": agent, "train": train}
 
 
-def plan2explore_v3(kind: str, choice: "Choice") -> Overrides:
+def plan2explore_v3(family: str, choice: "Choice") -> Overrides:
     """Return DreamerV3's settings, on disagreement alone.
 
     They were not published with prioritised replay.
     """
-    changes = dreamer_v3(kind, choice)
+    changes = dreamer_v3(family, choice)
     return {**changes, "agent": {"dreamer": DreamerV3Config(**changes["agent"])}}
 
 
-def iris(kind: str, choice: "Choice") -> Overrides:
+def iris(family: str, choice: "Choice") -> Overrides:
     """Return the settings of IRIS.
 
     Published: an update of each part for every step, the later parts from steps 5200 and 10200. The
@@ -195,7 +195,7 @@ def iris(kind: str, choice: "Choice") -> Overrides:
             "record": {"video_every": 50_000},
         }
     if choice.scale == "mini":
-        toy = is_grid(kind)
+        toy = is_grid(family)
         agent: dict[str, Any] = {
             "size": "micro" if toy else "nano",
             "context": 4 if toy else 10,  # the steps of a window
@@ -216,7 +216,7 @@ def iris(kind: str, choice: "Choice") -> Overrides:
             "entropy": 1e-2 if toy else 1e-3,
         }
         windows, length, every = (24, 4, 2) if toy else (8, 10, 4)
-        dreamer = dreamer_v3(kind, choice)
+        dreamer = dreamer_v3(family, choice)
         return {
             **dreamer,
             "agent": agent,
@@ -239,4 +239,4 @@ def iris(kind: str, choice: "Choice") -> Overrides:
         "model_after": 3,
         "actor_after": 6,
     }
-    return {**dreamer_v3(kind, choice), "agent": agent}
+    return {**dreamer_v3(family, choice), "agent": agent}

@@ -13,7 +13,7 @@ from curious_replay.run.record.meta import made_by_another
 from curious_replay.run.settings.agents import AGENTS
 from curious_replay.run.settings.config_io import Whole, from_json, option, to_json, within
 from curious_replay.run.settings.env_base import EnvConfig
-from curious_replay.run.settings.env_config import FAMILIES, family
+from curious_replay.run.settings.env_config import FAMILIES, family_of
 from curious_replay.run.settings.replay_config import REPLAYS, ReplayConfig
 from curious_replay.run_folder import CONFIG
 from curious_replay.untrusted import check
@@ -33,7 +33,7 @@ class Choice:
     scale: str = "mini"
 
     def __post_init__(self) -> None:
-        family(self.env)  # refuses unknown names
+        family_of(self.env)  # refuses unknown names
         for kind, name, known in (
             ("agent", self.agent, AGENTS),
             ("replay", self.replay, REPLAYS),
@@ -155,7 +155,7 @@ class Config:
                 f"--replay.capacity must be at least {least}: a window of "
                 f"{self.train.batch_length} steps for each environment, got {self.replay.capacity}"
             )
-        if self.record.probe_every and family(self.choice.env) != "assay":
+        if self.record.probe_every and family_of(self.choice.env) != "assay":
             raise UsageError(
                 "--record.probe-every needs the scenes of the object-interaction assay; "
                 f"{self.choice.env} has none, so it must be 0"
@@ -201,7 +201,7 @@ class Config:
         if not isinstance(values["seed"], int):
             raise UsageError(f"--seed must be a whole number, got {values['seed']!r}")
         kinds: dict[str, type] = {
-            "env": FAMILIES[family(choice.env)],
+            "env": FAMILIES[family_of(choice.env)],
             "agent": AGENTS[choice.agent].config,
             "replay": REPLAYS[choice.replay],
             "train": TrainConfig,

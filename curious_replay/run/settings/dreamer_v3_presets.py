@@ -1,4 +1,4 @@
-"""What DreamerV3's settings are, by kind of environment and scale: see presets.py.
+"""What DreamerV3's settings are, by family of environments and scale: see presets.py.
 
 Where other agents were not tuned, theirs follow from these.
 """
@@ -18,31 +18,31 @@ SIMULATED = ("assay", "background", "constrained", "control")
 """Families with continuous actions."""
 
 
-def is_grid(kind: str) -> bool:
+def is_grid(family: str) -> bool:
     """Return whether a family is one of small worlds of cells."""
-    return kind.startswith(("toy/", "minigrid"))
+    return family.startswith(("toy/", "minigrid"))
 
 
-def dreamer_v3(kind: str, choice: "Choice") -> Overrides:
+def dreamer_v3(family: str, choice: "Choice") -> Overrides:
     """Return the settings of DreamerV3.
 
     Published: XL on Crafter, S on control tasks, 512 replayed steps a step on both.
     """
-    simulated = kind in SIMULATED
+    simulated = family in SIMULATED
     if choice.scale == "paper":
         # The released replay knows one environment only, so the paper ran prioritised replay with
         # one and uniform replay, on control tasks, with four.
         several = simulated and choice.replay == "uniform"
         return {
             "env": {"num_envs": 4 if several else 1},
-            "agent": {"size": "XL" if kind == "crafter" else "S"},
+            "agent": {"size": "XL" if family == "crafter" else "S"},
             "train": {"ratio": 512.0, "batch_size": 16, "batch_length": 64, "prefill": 1100},
             "replay": {"capacity": 1_000_000},
             "eval": {"every": 50_000, "episodes": 5},
             "record": {"video_every": 50_000},
         }
     if choice.scale == "mini":
-        return _small(kind)
+        return _small(family)
     return {
         "agent": {"size": "debug", "imagination": 3},
         "train": {
@@ -59,9 +59,9 @@ def dreamer_v3(kind: str, choice: "Choice") -> Overrides:
     }
 
 
-def _small(kind: str) -> Overrides:
+def _small(family: str) -> Overrides:
     """Return settings for one or two CPU cores."""
-    if is_grid(kind):
+    if is_grid(family):
         # Small worlds and short episodes: quick steps, and an eye on the near future.
         return _mini(
             {
@@ -76,7 +76,7 @@ def _small(kind: str) -> Overrides:
             {"ratio": 64.0, "batch_size": 8, "batch_length": 16, "prefill": 200, "log_every": 250},
             every=2000,
         )
-    if kind == "control":
+    if family == "control":
         # Thin bodies before a background that stays. Clipped at the published norm, the first
         # gradients are a hundred times the later ones, and a body is seen far later; and before it
         # is seen there is nothing to learn from acting.

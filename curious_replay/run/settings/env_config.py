@@ -177,7 +177,7 @@ FAMILIES: dict[str, type[EnvConfig]] = {
 }
 
 
-def family(name: str) -> str:
+def family_of(name: str) -> str:
     """Return the family of an environment by its name: one of the keys of `FAMILIES`."""
     if name == "switch":
         return "switch"

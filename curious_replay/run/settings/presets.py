@@ -16,7 +16,7 @@ from curious_replay.run.settings.agents import AGENTS
 from curious_replay.run.settings.config import Choice, Config, EvalConfig, RecordConfig, TrainConfig
 from curious_replay.run.settings.config_io import option
 from curious_replay.run.settings.dreamer_v3_presets import Overrides, is_grid
-from curious_replay.run.settings.env_config import FAMILIES, family
+from curious_replay.run.settings.env_config import FAMILIES, family_of
 from curious_replay.run.settings.replay_config import REPLAYS, ReplayConfig
 
 Settings = Mapping[str, Any]
@@ -31,16 +31,19 @@ class Times(NamedTuple):
 
 def preset(choice: Choice, seed: int = 0) -> Config:
     """Return the settings that a choice of names stands for."""
-    kind = family(choice.env)
+    family = family_of(choice.env)
     groups: dict[str, Any] = {
-        "env": FAMILIES[kind](),
+        "env": FAMILIES[family](),
         "agent": AGENTS[choice.agent].config(),
         "replay": REPLAYS[choice.replay](),
         "train": TrainConfig(),
         "eval": EvalConfig(),
         "record": RecordConfig(),
     }
-    for changes in (_environment(kind, choice.scale), AGENTS[choice.agent].preset(kind, choice)):
+    for changes in (
+        _environment(family, choice.scale),
+        AGENTS[choice.agent].preset(family, choice),
+    ):
         groups |= {name: replace(groups[name], **values) for name, values in changes.items()}
     return Config(choice=choice, seed=seed, **groups)
 
@@ -83,20 +86,20 @@ def _put(settings: Any, path: Sequence[str], value: Any, whole: str) -> Any:
     return replace(settings, **{name: value})
 
 
-def _environment(kind: str, scale: str) -> Overrides:
+def _environment(family: str, scale: str) -> Overrides:
     """Return the settings that the size of the world asks for, whoever the agent is."""
     env: dict[str, Any] = {}
     if scale != "paper":
         env["image_size"] = 32
-        if "scale" in FAMILIES[kind].__dataclass_fields__:
+        if "scale" in FAMILIES[family].__dataclass_fields__:
             env["scale"] = "mini"
-    if is_grid(kind) or scale == "debug":
+    if is_grid(family) or scale == "debug":
         env["processes"] = False  # a step is cheaper than a message to a process
-    if kind in ("toy/two-rooms", "minigrid/new-object"):
+    if family in ("toy/two-rooms", "minigrid/new-object"):
         env["length"] = 200
-    if kind == "toy/mirror" and scale != "paper":
+    if family == "toy/mirror" and scale != "paper":
         env |= {"room": 4, "length": 24}
-    if kind == "minigrid/lava" and scale != "paper":
+    if family == "minigrid/lava" and scale != "paper":
         env["size"] = 7
     frames = {
         "assay": 1_500_000,
@@ -122,11 +125,11 @@ def _environment(kind: str, scale: str) -> Overrides:
         "minigrid/lava": 60_000,
         "minigrid/new-object": 40_000,
     }
-    repeat = getattr(FAMILIES[kind](), "frames_per_step", 1)
+    repeat = getattr(FAMILIES[family](), "frames_per_step", 1)
     if scale == "paper":
-        train = {"steps": frames.get(kind, 1_000_000) // repeat}
+        train = {"steps": frames.get(family, 1_000_000) // repeat}
     elif scale == "mini":
-        train = {"steps": mini_frames.get(kind, 20_000) // repeat}
+        train = {"steps": mini_frames.get(family, 20_000) // repeat}
     else:
         train = {"steps": 300}
     every = {"paper": 10_000, "mini": 1000, "debug": 100}[scale]

@@ -17,7 +17,7 @@ from curious_replay.envs.switch import Switch
 from curious_replay.envs.vectors.vector import RestartingVectorEnv
 from curious_replay.run.record.serialize import pack
 from curious_replay.run.settings.env_base import EnvConfig
-from curious_replay.run.settings.env_config import SwitchConfig, family, is_user_env
+from curious_replay.run.settings.env_config import SwitchConfig, family_of, is_user_env
 from curious_replay.run.worlds.spaces import Actions, UnfitEnvironmentError, read_spaces
 from curious_replay.run.worlds.switched import worlds_of
 from curious_replay.run.worlds.transition import WHEN, WHEN_BYTES
@@ -98,7 +98,7 @@ def make_envs(name: str, config: EnvConfig, num_envs: int) -> RestartingVectorEn
     # Processes know no names that were registered in this one.
     make = partial(make_env, registry.ALIASES.get(name, name), config, num_envs)
     # What modules of others do when they are imported nobody knows: they are left to the workers.
-    ours = [] if family(name) in ("user", "switch") else [registry.find(name).module]
+    ours = [] if family_of(name) in ("user", "switch") else [registry.find(name).module]
     return RestartingVectorEnv(
         [make] * num_envs, processes=config.processes, preload=[__name__, *ours]
     )
@@ -117,7 +117,7 @@ def inspect_env(name: str, config: EnvConfig) -> EnvFacts:
 
 def _facts(name: str, env: gymnasium.Env) -> EnvFacts:
     itself = env.env if isinstance(env, Adapted) else env
-    calls: Calls = calling if family(name) in ("user", "switch") else nullcontext
+    calls: Calls = calling if family_of(name) in ("user", "switch") else nullcontext
     infos = _look_into(env, calls) if isinstance(env, Switch) else _look(env, calls)
     info = {key: value for _, each in reversed(infos) for key, value in each.items()}
     logs = {key: _log(key, infos) for key in info if key.startswith("log_")}

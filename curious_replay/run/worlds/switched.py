@@ -7,7 +7,7 @@ from typing import Any
 from curious_replay.errors import UsageError
 from curious_replay.run.settings.config_io import from_json, to_json
 from curious_replay.run.settings.env_base import EnvConfig
-from curious_replay.run.settings.env_config import FAMILIES, SwitchConfig, UserEnvConfig, family
+from curious_replay.run.settings.env_config import FAMILIES, SwitchConfig, UserEnvConfig, family_of
 
 SHARED = ("image_size", "scale", "action_repeat")
 """Settings of the switch that its worlds take over, where they have them."""
@@ -38,7 +38,7 @@ def worlds_of(config: SwitchConfig) -> dict[str, tuple[str, EnvConfig]]:
 
 
 def _settings(phase: str, world: str, config: SwitchConfig, given: dict[str, Any]) -> EnvConfig:
-    kind = FAMILIES[family(world)]
+    kind = FAMILIES[family_of(world)]
     if kind is SwitchConfig:
         raise UsageError(f"--env.phases: the world of {phase!r} cannot be a switch itself")
     names = [field.name for field in fields(kind)]
