@@ -13,18 +13,21 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from curious_replay.envs.schedule import PhaseClock, Schedule
+from curious_replay.envs.schedule import Clocked, PhaseClock, Schedule
 
 Seen = np.ndarray
 
 
-class Windy(gymnasium.Env[Seen, np.int64]):
+class Windy(Clocked, gymnasium.Env[Seen, np.int64]):
     """Reach the last of `cells` cells, by steps to the left (0) and to the right (1).
 
     From frame `change` on each step is blown back by one cell with probability `wind`.
 
     - observation: float32 [2], the place from 0 to 1, and 1 where the wind blows, else 0;
     - reward: 1 at the goal, which ends the episode; it is cut after 30 steps.
+
+    `Clocked` adds set_phase, which evaluation holds a phase with, and set_frame, by which an
+    environment that is restarted after an error goes on where it was.
     """
 
     observation_space = spaces.Box(0, 1, (2,), np.float32)
@@ -60,14 +63,6 @@ class Windy(gymnasium.Env[Seen, np.int64]):
         self.clock.advance()
         won = self._cell == self.cells - 1
         return self._see(), float(won), won, self._steps >= 30 and not won, self._info()
-
-    def set_phase(self, phase: str | None) -> None:
-        """Hold one phase, as evaluation does, or follow the clock again (None)."""
-        self.clock.force(phase)
-
-    def set_frame(self, frame: int) -> None:
-        """Go to a frame, as an environment does that is restarted after an error."""
-        self.clock.set_frame(frame)
 
     def get_state(self) -> dict[str, Any]:
         """Everything that decides what happens next, as plain values."""

@@ -120,3 +120,22 @@ class PhaseClock:
     def _check(self, phase: str) -> None:
         if phase not in self.known:
             raise UsageError(f"unknown phase {phase!r}, this environment has {list(self.known)}")
+
+
+class Clocked:
+    """Part of an environment that has a `clock`: others may set it."""
+
+    clock: PhaseClock
+
+    def set_phase(self, phase: str | None) -> None:
+        """Hold the world in this phase, or follow the schedule again (None)."""
+        self.clock.force(phase)
+        self._follow_clock()
+
+    def set_frame(self, frame: int) -> None:
+        """Take over the number of frames over all environments."""
+        self.clock.set_frame(frame)
+        self._follow_clock()
+
+    def _follow_clock(self) -> object:
+        """Change what must change at once with the clock; by default nothing."""

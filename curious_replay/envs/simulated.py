@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from curious_replay.envs.drawing.camera import Camera, Image, make_camera
 from curious_replay.envs.interface import METADATA, image_space
-from curious_replay.envs.schedule import PhaseClock
+from curious_replay.envs.schedule import Clocked, PhaseClock
 from curious_replay.errors import UsageError
 
 Observation = dict[str, Image]
@@ -21,7 +21,7 @@ Action = NDArray[np.float64]
 ACTION_TOLERANCE = 1e-3  # actions may leave [-1, 1] by rounding
 
 
-class SimulatedEnv(gymnasium.Env[Any, NDArray[np.float32]]):
+class SimulatedEnv(Clocked, gymnasium.Env[Any, NDArray[np.float32]]):
     """Repeats each action for `action_repeat` frames and shows what the camera then sees.
 
     A subclass builds its model, calls `__init__`, and says how an episode begins (`_begin`), what
@@ -111,16 +111,6 @@ class SimulatedEnv(gymnasium.Env[Any, NDArray[np.float32]]):
         """Free the camera."""
         self._camera.close()
 
-    def set_phase(self, phase: str | None) -> None:
-        """Hold the environment in one phase; None follows the schedule again."""
-        self.clock.force(phase)
-        self._follow_clock()
-
-    def set_frame(self, frame: int) -> None:
-        """Take over the total number of frames over all environments."""
-        self.clock.set_frame(frame)
-        self._follow_clock()
-
     def get_state(self) -> dict[str, Any]:
         """Return all that decides what comes next, as numbers, strings and arrays."""
         size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -171,9 +161,6 @@ class SimulatedEnv(gymnasium.Env[Any, NDArray[np.float32]]):
 
     def _begin_step(self) -> None:
         """Prepare a step; called before its frames."""
-
-    def _follow_clock(self) -> None:
-        """Follow the clock; called when the phase may have changed inside an episode."""
 
     def _extra_state(self) -> dict[str, Any]:
         return {}

@@ -15,14 +15,14 @@ import numpy as np
 from gymnasium import spaces
 
 from curious_replay.envs.saved import can_save, restore, state_of
-from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
+from curious_replay.envs.schedule import Clocked, PhaseClock, Schedule, ScheduleLike
 from curious_replay.errors import UsageError
 
 World = gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]
 MOMENTS = ("step", "episode")
 
 
-class Switch(gymnasium.Env[Any, Any]):
+class Switch(Clocked, gymnasium.Env[Any, Any]):
     """An environment for each phase, given as it is or as a function that makes it.
 
     - observations, actions, rewards and ends are those of the world of the phase; `frame` (over
@@ -99,14 +99,6 @@ class Switch(gymnasium.Env[Any, Any]):
         """Close all worlds."""
         for world in self.worlds.values():
             world.close()
-
-    def set_phase(self, phase: str | None) -> None:
-        """Hold the phase, or follow the schedule again (None), as if the schedule said so now."""
-        self.clock.force(phase)
-
-    def set_frame(self, frame: int) -> None:
-        """Take over the number of frames over all environments."""
-        self.clock.set_frame(frame)
 
     def get_state(self) -> dict[str, Any]:
         """Return the clock, and the states of all worlds that were in play."""

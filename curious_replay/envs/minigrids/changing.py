@@ -15,7 +15,7 @@ from minigrid.core.world_object import WorldObj
 from minigrid.minigrid_env import MiniGridEnv
 
 from curious_replay.envs.minigrids.world import MiniGridWorld
-from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
+from curious_replay.envs.schedule import Clocked, PhaseClock, Schedule, ScheduleLike
 
 Array = np.ndarray
 
@@ -32,7 +32,7 @@ class ChangingGame(MiniGridEnv):  # type: ignore[misc]  # not typed throughout
         self.phase = phase
 
 
-class ChangingGrid(MiniGridWorld):
+class ChangingGrid(Clocked, MiniGridWorld):
     """A game that changes by a schedule; the picture of frame T0 shows the change."""
 
     _game: ChangingGame
@@ -72,16 +72,6 @@ class ChangingGrid(MiniGridWorld):
         self._started = True
         symbols = self._symbols()
         return self._view.observe(symbols), self._info(symbols)
-
-    def set_phase(self, phase: str | None) -> None:
-        """Hold the world in this phase, or follow the schedule again (None)."""
-        self.clock.force(phase)
-        self._follow_clock()
-
-    def set_frame(self, frame: int) -> None:
-        """Take over the number of frames over all environments."""
-        self.clock.set_frame(frame)
-        self._follow_clock()
 
     def get_state(self) -> dict[str, Any]:
         """Return the grid, the agent, what it carries, clock and generator."""

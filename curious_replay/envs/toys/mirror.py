@@ -18,7 +18,7 @@ from curious_replay.envs.interface import (
     check_step,
     image_space,
 )
-from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
+from curious_replay.envs.schedule import Clocked, PhaseClock, Schedule, ScheduleLike
 from curious_replay.errors import UsageError
 
 Array = np.ndarray
@@ -29,7 +29,7 @@ _FLOORS = {"straight": (40, 60, 110), "mirrored": (110, 70, 30)}
 _AGENT, _GOAL = (245, 245, 245), (60, 220, 90)
 
 
-class Mirror(gymnasium.Env[Any, np.int64]):
+class Mirror(Clocked, gymnasium.Env[Any, np.int64]):
     """A grid of `room` x `room` cells with a goal (green) in a corner.
 
     The agent (white) starts in a random other cell. In phase "mirrored" up is down and left is
@@ -107,14 +107,6 @@ class Mirror(gymnasium.Env[Any, np.int64]):
     def render(self) -> Array | None:
         """Return the present picture."""
         return None if self.render_mode is None else self._observation()["image"]
-
-    def set_phase(self, phase: str | None) -> None:
-        """Hold the world in this phase, or follow the schedule again (None)."""
-        self.clock.force(phase)
-
-    def set_frame(self, frame: int) -> None:
-        """Take over the number of frames over all environments."""
-        self.clock.set_frame(frame)
 
     def get_state(self) -> dict[str, Any]:
         """Return position, counters, clock, the floor's colour and Gymnasium's generator."""

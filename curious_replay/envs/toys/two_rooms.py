@@ -18,7 +18,7 @@ from curious_replay.envs.interface import (
     check_step,
     image_space,
 )
-from curious_replay.envs.schedule import PhaseClock, Schedule, ScheduleLike
+from curious_replay.envs.schedule import Clocked, PhaseClock, Schedule, ScheduleLike
 from curious_replay.errors import UsageError
 
 Array = np.ndarray
@@ -47,7 +47,7 @@ _PALETTE = np.array(
 _FLOORS = (len(_PALETTE) - _FLOOR) // 2  # a fifth room looks like the first
 
 
-class TwoRooms(gymnasium.Env[Any, np.int64]):
+class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
     """Two rooms of `room` x `room` cells side by side, a door between them, an object at T0.
 
     The agent (white) starts in the middle of the left room. In phase "object" a magenta object
@@ -123,7 +123,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
             self.clock.set_frame(0)
         self._agent, self._object = self._start, None
         self._in_contact, self._steps = False, 0
-        self._apply_phase()
+        self._follow_clock()
         self._make_noise()
         return self._outcome(touched=False, first=False)
 
@@ -137,7 +137,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
         self._in_contact = touched or (self._in_contact and self._adjacent())
         self._steps += 1
         self.clock.advance()
-        self._apply_phase()
+        self._follow_clock()
         self._make_noise()
         observation, info = self._outcome(touched, first)
         return observation, 0.0, False, self._steps == self.length, info
@@ -145,16 +145,6 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
     def render(self) -> Array | None:
         """Return the present picture."""
         return None if self.render_mode is None else self._picture()
-
-    def set_phase(self, phase: str | None) -> None:
-        """Hold the world in this phase, or follow the schedule again (None)."""
-        self.clock.force(phase)
-        self._apply_phase()
-
-    def set_frame(self, frame: int) -> None:
-        """Take over the number of frames over all environments."""
-        self.clock.set_frame(frame)
-        self._apply_phase()
 
     def get_state(self) -> dict[str, Any]:
         """Return positions, counters, clock, what the television shows, Gymnasium's generator."""
@@ -183,7 +173,7 @@ class TwoRooms(gymnasium.Env[Any, np.int64]):
             shape = (self.image_size, self.image_size, 3)
             self._noise = self.np_random.integers(0, 256, shape, np.uint8)
 
-    def _apply_phase(self) -> None:
+    def _follow_clock(self) -> None:
         """Make the world what the phase says; the picture of frame T0 shows the change."""
         if self.clock.phase == "empty":
             self._object = None
