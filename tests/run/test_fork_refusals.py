@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from runs import config, lines, run
 
+from curious_replay.durable import checksum
 from curious_replay.replay.saves import manifest
 from curious_replay.run import fork, fork_run, load_config
 from curious_replay.run.record import checkpoint_files
@@ -216,7 +217,7 @@ def test_runs_of_a_newer_version(copy, tmp_path):
     def newer(content):
         content["format"] = "curious-replay checkpoint 9"
         content.pop("crc32")
-        content["crc32"] = checkpoint_files._checksum(content)
+        content["crc32"] = checksum(content)
 
     before = (path / "manifest.json").read_text()
     change(path / "manifest.json", newer)
