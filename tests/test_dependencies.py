@@ -5,7 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from imported import PACKAGE, imports
+from helpers.imported import PACKAGE, imports
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

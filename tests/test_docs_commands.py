@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 import tyro
-from pages import ROOT, TEXTS, shown
+from helpers.pages import ROOT, TEXTS, shown
 
 from curious_replay import cli
 from curious_replay.commands import fork

@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 import pytest
-from pages import ROOT, TEXTS, shown
+from helpers.pages import ROOT, TEXTS, shown
 
 from curious_replay import cli
 

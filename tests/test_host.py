@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from imported import PACKAGE
+from helpers.imported import PACKAGE
 
 from curious_replay import host
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from imported import PACKAGE, imports
+from helpers.imported import PACKAGE, imports
 
 PAGE = Path(__file__).parents[1] / "docs/architecture.md"
 

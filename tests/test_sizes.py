@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from imported import PACKAGE
+from helpers.imported import PACKAGE
 
 MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_FUNCTION = 60

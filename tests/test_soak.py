@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from processes import PATIENCE, started
+from helpers.processes import PATIENCE, started
 
 ROOT = Path(__file__).parents[1]
 SOAK = ROOT / "soak"
@@ -145,8 +145,7 @@ def test_a_process_stops_where_it_was_aimed_at(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory):
     """A run that is complete, with the fake agent."""
-    sys.path.insert(0, str(ROOT / "tests/run"))
-    from runs import config, run  # noqa: PLC0415  # only now is it on the path
+    from helpers.runs import config, run  # noqa: PLC0415  # makes an agent known
 
     folder = tmp_path_factory.mktemp("complete") / "run"
     run(config("toy/two-rooms", train={"steps": 60}, record={"snapshot_every": 20}), folder)

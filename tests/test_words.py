@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from imported import PACKAGE
+from helpers.imported import PACKAGE
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(PACKAGE.rglob("*.py"))

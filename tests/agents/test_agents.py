@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from batches import check_td_where_no_step_led, make_batch, with_streams
+from helpers.agents.batches import check_td_where_no_step_led, make_batch, with_streams
 
 from curious_replay.agents.configs.dreamer_pro import DreamerProConfig
 from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config

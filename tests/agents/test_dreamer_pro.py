@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from actor_critic_steps import CONT, by_definition, catch, check_gradients, start_of
-from batches import batch_of, check_td_where_no_step_led, count, make_batch
+from helpers.agents.actor_critic_steps import CONT, by_definition, catch, check_gradients, start_of
+from helpers.agents.batches import batch_of, check_td_where_no_step_led, count, make_batch
 
 from curious_replay.agents.blocks.prototypes import assign
 from curious_replay.agents.blocks.shifts import translate

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import batch_of, check_td_where_no_step_led, count
-from small_v2 import DISCRETE, SPACES, make
+from helpers.agents.batches import batch_of, check_td_where_no_step_led, count
+from helpers.agents.small_v2 import DISCRETE, SPACES, make
 
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.configs.dreamer_v2 import SIZES, DreamerV2Config

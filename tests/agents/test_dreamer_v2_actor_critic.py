@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from actor_critic_steps import CONT, by_definition, catch, check_gradients, start_of
-from batches import batch_of
-from small_v2 import SPACES, make
+from helpers.agents.actor_critic_steps import CONT, by_definition, catch, check_gradients, start_of
+from helpers.agents.batches import batch_of
+from helpers.agents.small_v2 import SPACES, make
 
 from curious_replay.agents.blocks.shortcuts.lookup import as_tensor
 from curious_replay.agents.dreamer import Imagined

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import check_td_where_no_step_led, count
-from small_v3 import KINDS, batch_of, make
+from helpers.agents.batches import check_td_where_no_step_led, count
+from helpers.agents.small_v3 import KINDS, batch_of, make
 
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.configs.dreamer_v3 import SIZES, DreamerV3Config

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from actor_critic_steps import CONT, start_of
-from small_v3 import make
+from helpers.agents.actor_critic_steps import CONT, start_of
+from helpers.agents.small_v3 import make
 
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.blocks.shortcuts.lookup import as_tensor

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import make_batch
-from small_iris import (
+from helpers.agents.batches import make_batch
+from helpers.agents.small_iris import (
     DEBUG,
     PARTS,
     batch_for,

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_iris import random_tokens
+from helpers.agents.small_iris import random_tokens
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.latents import draw

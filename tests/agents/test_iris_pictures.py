@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from helpers.agents.small_iris import batch_for, make
 from safetensors.torch import save_file
-from small_iris import batch_for, make
 
 from curious_replay.agents.blocks.tokens.perceptual import STAGES, PerceptualLoss
 from curious_replay.agents.blocks.tokens.tokenizer import Tokenizer

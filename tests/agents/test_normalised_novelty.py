@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from batches import batch_of
+from helpers.agents.batches import batch_of
 
 from curious_replay.agents.blocks.returns import RunningDeviation
 from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config

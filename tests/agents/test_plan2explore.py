@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import batch_of, check_td_where_no_step_led, count
+from helpers.agents.batches import batch_of, check_td_where_no_step_led, count
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.dense import DREAMER_V2, DREAMER_V2_NORM, DREAMER_V3, NORM_EPS

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from batches import batch_of, check_td_where_no_step_led
+from helpers.agents.batches import batch_of, check_td_where_no_step_led
 
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.configs.dreamer_pro import DreamerProConfig

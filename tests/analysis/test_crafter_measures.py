@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from folders import counters, write_run, write_snapshot
+from helpers.folders import counters, write_run, write_snapshot
 
 from curious_replay.analysis import crafter, crafter_replay, load, replay_probe
 

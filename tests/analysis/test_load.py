@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from folders import counters, write_checkpoint, write_run
+from helpers.folders import counters, write_checkpoint, write_run
 
 from curious_replay.analysis import interaction, load, stored
 from curious_replay.analysis.lines import Columns, read_columns

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from folders import counters, write_checkpoint, write_run
+from helpers.folders import counters, write_checkpoint, write_run
 
 from curious_replay.analysis import interaction, load, model_error, returns, stored
 

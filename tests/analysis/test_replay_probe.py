@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from folders import write_checkpoint, write_run, write_snapshot
+from helpers.folders import write_checkpoint, write_run, write_snapshot
 
 from curious_replay.analysis import load, replay_probe, snapshots, stored
 from curious_replay.analysis.snapshots import Snapshot

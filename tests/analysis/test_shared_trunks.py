@@ -1,7 +1,7 @@
 """What forks share: found from what they say of themselves, wherever their folders are."""
 
 import pytest
-from folders import counters, write_run
+from helpers.folders import counters, write_run
 
 from curious_replay.analysis import forks, load
 

@@ -1,11 +1,10 @@
 """The demo gives both models the same start and data, measures the ball, and says who won."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.browser import Browser, find
 from PIL import Image
 
 from curious_replay import cli
@@ -16,9 +15,6 @@ from curious_replay.demo import stream, trials, verdict, video
 from curious_replay.demo.branches import Branch, Trial, ball_error, run_trial
 from curious_replay.demo.page import make_page
 from curious_replay.demo.plan import QUICK, Plan
-
-sys.path.append(str(Path(__file__).parents[1] / "report"))
-from browser import Browser, find
 
 BALL = (255, 0, 255)
 

@@ -5,7 +5,7 @@ import math
 import mujoco
 import numpy as np
 import pytest
-from assay import STAY, ball_position, make
+from helpers.assay import STAY, ball_position, make
 
 from curious_replay.envs.arena import WALL_GROUP, ArenaConfig
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from assay import FORWARD, STAY, ball_position, drive, make, soon
+from helpers.assay import FORWARD, STAY, ball_position, drive, make, soon
 
 
 def test_the_world_goes_on_without_end_by_default():

@@ -11,7 +11,8 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from trajectories import fingerprint, make_repeatable
+from helpers import trajectories
+from helpers.trajectories import fingerprint, make_repeatable
 
 from curious_replay.envs import find, make, names
 
@@ -24,7 +25,7 @@ CHANGING = [name for name in ALL if "changes" in find(name).tags]
 def start_player(*arguments, **environment):
     """The program `trajectories.py` in another process."""
     return subprocess.Popen(
-        [sys.executable, str(HERE / "trajectories.py"), *arguments],
+        [sys.executable, trajectories.__file__, *arguments],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -5,9 +5,9 @@ from itertools import combinations
 import gymnasium
 import numpy as np
 import pytest
+from helpers.trajectories import from_json, to_json
 from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX, STATE_TO_IDX
 from minigrid.core.world_object import Door, Key
-from trajectories import from_json, to_json
 
 from curious_replay.envs import make
 from curious_replay.envs.minigrids.view import View, _tiles

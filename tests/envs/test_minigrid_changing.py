@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers.trajectories import from_json, to_json
 from minigrid.core.constants import OBJECT_TO_IDX
 from minigrid.core.world_object import Ball, Door, Goal, Key, Lava, Wall
-from trajectories import from_json, to_json
 
 from curious_replay.envs import make
 from curious_replay.envs.minigrids.key_swap import DOOR, OTHER, KeySwap

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from assay import FORWARD, STAY, ball_position, drive, make, soon, total
+from helpers.assay import FORWARD, STAY, ball_position, drive, make, soon, total
 
 from curious_replay.envs.arena import MAGENTA, YELLOW
 from curious_replay.envs.object_interaction import (

@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
-from trajectories import from_json, to_json
+from helpers.trajectories import from_json, to_json
 
 from curious_replay.envs import Switch, make
 from curious_replay.envs.toys.mirror import Mirror

@@ -1,7 +1,7 @@
 import gymnasium
 import numpy as np
 import pytest
-from trajectories import from_json, to_json
+from helpers.trajectories import from_json, to_json
 
 from curious_replay.envs.schedule import Schedule
 from curious_replay.envs.toys import mirror

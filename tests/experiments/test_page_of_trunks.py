@@ -1,18 +1,15 @@
 """The page of an experiment with trunks, from run folders made by hand."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.folders import counters, write_run
 
 from curious_replay.experiments import catalogue, page
 from curious_replay.experiments.experiment import Registration
 from curious_replay.experiments.jobs import jobs, with_trunks
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-from folders import counters, write_run
 
 GRID = str(Path(__file__).parents[1] / "sweep" / "small_trunk.py")
 

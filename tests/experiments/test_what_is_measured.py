@@ -1,17 +1,13 @@
 """What experiments measure, on run folders whose answers were worked by hand."""
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.folders import counters, write_run, write_snapshot
 
 from curious_replay.analysis import crafter, load
 from curious_replay.experiments import catalogue
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-from folders import counters, write_run, write_snapshot
 
 CHANGE = {"schedule": [[0, "empty"], [100, "ball"]]}
 NOTHING = [math.nan]

@@ -15,8 +15,8 @@ from curious_replay.report.page import report
 from curious_replay.run import Choice, fork_run, preset
 from curious_replay.run.record.files import write_json
 
-sys.path.append(str(Path(__file__).parents[1] / "run"))
-import runs
+sys.path.append(str(Path(__file__).parents[1]))
+from helpers import runs
 
 
 def write_assay(folder: Path) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.slow_model import Both, SlowBuffer
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from slow_model import Both, SlowBuffer
 
 from curious_replay.replay import (
     Adversarial,

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.streams import fill, step
 from scipy.stats import chisquare
-from streams import fill, step
 
 from curious_replay.replay import (
     Adversarial,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from streams import step
+from helpers.streams import step
 
 from curious_replay.replay import Curious, LoadError, ReplayBuffer, SavedBuffer
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streams import fill
+from helpers.streams import fill
 
 from curious_replay.replay import (
     Adversarial,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import started
-from streams import fill, step
+from helpers.processes import started
+from helpers.streams import fill, step
 
 from curious_replay.replay import (
     Adversarial,
@@ -26,6 +26,8 @@ from curious_replay.replay import (
     Rule,
     TemporalDifference,
 )
+
+TESTS = Path(__file__).parents[1]
 
 
 def train(buffer, rounds, seed, start):
@@ -205,9 +207,9 @@ def test_many_environments_in_a_folder_need_not_many_open_files(tmp_path):
     """With a limit that may be raised as far as a system usually allows."""
     code = f"""
 import resource, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(TESTS)!r})
 resource.setrlimit(resource.RLIMIT_NOFILE, (128, 1024))
-from streams import fill
+from helpers.streams import fill
 from curious_replay.replay import ReplayBuffer
 buffer = ReplayBuffer(128 * 200, 4, num_envs=128, directory={str(tmp_path / "a")!r})
 fill(buffer, 500)
@@ -223,8 +225,8 @@ def test_what_a_dead_process_left_is_removed_and_what_lives_is_not(tmp_path):
     fill(living, 50)
     code = f"""
 import os, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from streams import fill
+sys.path.insert(0, {str(TESTS)!r})
+from helpers.streams import fill
 from curious_replay.replay import ReplayBuffer
 buffer = ReplayBuffer(100, 4, directory={str(tmp_path)!r})
 fill(buffer, 50)
@@ -361,7 +363,7 @@ SAVER = """
 import os, sys
 sys.path.insert(0, sys.argv[3])
 import numpy as np
-from streams import fill
+from helpers.streams import fill
 from curious_replay.replay import ReplayBuffer
 folder, place = sys.argv[1], sys.argv[2] or None
 
@@ -419,7 +421,7 @@ def test_kills_during_save_leave_a_whole_buffer(mapped, tmp_path):
     """Two times twenty-five kills at random moments of a process that does little but save."""
     chance = random.Random(int(mapped))
     save, frames = tmp_path / "save", tmp_path / "frames"
-    arguments = [str(save), str(frames) if mapped else "", str(Path(__file__).parent)]
+    arguments = [str(save), str(frames) if mapped else "", str(TESTS)]
     killed_inside = 0
     with started(
         [sys.executable, "-c", SAVER, *arguments],

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from streams import fill
+from helpers.streams import fill
 
 from curious_replay.replay import Adversarial, Curious, Mixture, ReplayBuffer, Uniform
 

@@ -1,12 +1,8 @@
 """What `curious report` refuses, and how it says so."""
 
-import sys
-from pathlib import Path
+from helpers.folders import write_run
 
 from curious_replay import cli
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-from folders import write_run
 
 
 def test_methods_cannot_differ_in_what_no_run_has(tmp_path, capsys):

@@ -4,22 +4,18 @@ import csv
 import html
 import io
 import json
-import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser, find
+from helpers.browser import Browser, find
+from helpers.folders import counters, write_checkpoint, write_run
 
 from curious_replay import cli
 from curious_replay.analysis import load
 from curious_replay.report import measures
 from curious_replay.report.page import report
 from curious_replay.report.tables import Table, number
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-from folders import counters, write_checkpoint, write_run
 
 EVIL = "<script>alert(1)</script>\"&'{{body}} $x^{$"
 

@@ -1,21 +1,14 @@
 """The page of runs that are forks: what they share is drawn once, and they say what they are."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from helpers.folders import counters, write_run
+from helpers.runs import config, run
 
 from curious_replay import cli
 from curious_replay.analysis import load
 from curious_replay.report.page import report
 from curious_replay.report.parts import TRUNK, bands_of
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-sys.path.append(str(Path(__file__).parents[1] / "run"))
-from folders import counters, write_run
-from runs import config, run
-
 from curious_replay.run import fork
 
 FORK = 100  # steps; frames are two for each

@@ -1,16 +1,11 @@
 """What the page adds where runs hold more: snapshots, a removed object, a suite, several agents."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from helpers.folders import counters, write_run, write_snapshot
 
 from curious_replay.analysis import crafter, load
 from curious_replay.report.page import report
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-from folders import counters, write_run, write_snapshot
 
 
 def made(folder):

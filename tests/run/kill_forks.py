@@ -11,7 +11,9 @@ import signal
 import sys
 from pathlib import Path
 
-import fake_agent  # noqa: F401  # makes the agent known
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from helpers import fake_agent  # noqa: F401  # makes the agent known
 
 from curious_replay.run import fork
 

@@ -5,8 +5,8 @@ import json
 
 import numpy as np
 import pytest
+from helpers.runs import Killed, config, kill_at_update, lines, run
 from rich.console import Console
-from runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.analysis import snapshots as history
 from curious_replay.analysis.load import load_run

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from runs import config, lines, run
+from helpers.runs import config, lines, run
 
 from curious_replay.run.preflight import used_disk
 from curious_replay.run.record.checkpoint import AllDamagedError, CheckpointError, Checkpoints

@@ -2,8 +2,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import fake_agent  # noqa: F401  # must not change what the others are
 import pytest
+from helpers import fake_agent  # noqa: F401  # must not change what the others are
 
 from curious_replay.agents.configs.dreamer_v3 import SIZES
 from curious_replay.envs import names

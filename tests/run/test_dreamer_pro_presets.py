@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from runs import Killed, kill_at_update, lines, run
+from helpers.runs import Killed, kill_at_update, lines, run
 
 from curious_replay import cli
 from curious_replay.agents.configs.dreamer_pro import SIZES, DreamerProConfig

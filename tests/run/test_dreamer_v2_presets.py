@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
-import fake_agent  # noqa: F401  # must not change what the others are
 import pytest
-from runs import Killed, kill_at_update, lines, run
+from helpers import fake_agent  # noqa: F401  # must not change what the others are
+from helpers.runs import Killed, kill_at_update, lines, run
 
 from curious_replay import cli
 from curious_replay.agents.configs.dreamer_v2 import SIZES, DreamerV2Config

@@ -3,7 +3,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from fake_agent import FakeAgent, FakeConfig
+from helpers.fake_agent import FakeAgent, FakeConfig
 
 from curious_replay.envs.toys.toy import CountingWorld, read_count
 from curious_replay.envs.toys.two_rooms import TwoRooms

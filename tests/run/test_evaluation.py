@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fake_agent import FakeAgent
-from runs import config, run
+from helpers.fake_agent import FakeAgent
+from helpers.runs import config, run
 
 from curious_replay import cli
 from curious_replay.run import evaluate, load_agent

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import config, lines, run
+from helpers.runs import config, lines, run
 from safetensors import SafetensorError
 
 from curious_replay import cli

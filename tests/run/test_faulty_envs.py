@@ -5,7 +5,7 @@ import re
 from functools import partial
 
 import pytest
-from runs import config, lines, run
+from helpers.runs import config, lines, run
 
 from curious_replay import cli
 from curious_replay.envs.vectors.pool import Restarts, WorkerError

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from runs import config, lines, run
+from helpers.runs import config, lines, run
 from test_train_command import VALUES, options_of
 
 from curious_replay import cli

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import config, lines, run
+from helpers.runs import config, lines, run
 
 from curious_replay.analysis.load import find_runs
 from curious_replay.run import fork, load_config

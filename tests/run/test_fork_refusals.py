@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runs import config, lines, run
+from helpers.runs import config, lines, run
 
 from curious_replay.durable import checksum
 from curious_replay.replay.saves import manifest

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_agent import FakeAgent
-from runs import config, lines, run
+from helpers.fake_agent import FakeAgent
+from helpers.runs import config, lines, run
 
 from curious_replay.replay import ReplayBuffer
 from curious_replay.run import fork, load_config

@@ -11,8 +11,8 @@ from dataclasses import replace
 import compare
 import numpy as np
 import pytest
+from helpers.runs import Killed, config, kill_at_update, lines, run
 from rich.console import Console
-from runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.run import Choice, fork, load_config, preset, train
 from curious_replay.run.loop.learner import Learner

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_agent import FakeAgent
-from runs import Killed, config, kill_at_update, lines, run
+from helpers.fake_agent import FakeAgent
+from helpers.runs import Killed, config, kill_at_update, lines, run
 from test_train_command import options_of
 
 from curious_replay import cli

@@ -6,9 +6,9 @@ import os
 import signal
 
 import pytest
-from fake_agent import FakeAgent
+from helpers.fake_agent import FakeAgent
+from helpers.runs import Killed, config, kill_at_update, lines, run
 from rich.console import Console
-from runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.run import load_config, train
 from curious_replay.run.loop.trainer import Trainer

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_agent import FakeAgent
+from helpers.fake_agent import FakeAgent
+from helpers.runs import config, lines, run
 from rich.console import Console
-from runs import config, lines, run
 
 from curious_replay import cli
 from curious_replay.run import train

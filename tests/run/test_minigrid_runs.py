@@ -1,7 +1,7 @@
 """Runs in MiniGrid: resumed exactly, seen as symbols, and at every scale."""
 
 import pytest
-from runs import Killed, config, kill_at_update, lines, run
+from helpers.runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.run import Choice, preset
 from curious_replay.run.record.files import read_lines

@@ -4,8 +4,8 @@ import io
 import math
 
 import pytest
+from helpers.runs import config
 from rich.console import Console
-from runs import config
 
 from curious_replay.run import train
 from curious_replay.run.loop.novelty import Novelty, forecast, visits_wanted

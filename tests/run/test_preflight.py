@@ -3,9 +3,9 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from fake_agent import FakeAgent
+from helpers.fake_agent import FakeAgent
+from helpers.runs import config, run
 from rich.console import Console
-from runs import config, run
 
 from curious_replay.run import preflight, train
 from curious_replay.run.preflight import PreflightError

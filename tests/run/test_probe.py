@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from runs import config, lines, run
+from helpers.runs import config, lines, run
 
 from curious_replay.envs.object_interaction import BALLS, ball_pixels
 from curious_replay.run.loop.probe import PREDICTED, SEEN, Probe

@@ -2,7 +2,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from runs import Killed, config, kill_at_update, lines, run
+from helpers.runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay.run import Choice, preset
 from curious_replay.run.record.files import read_lines

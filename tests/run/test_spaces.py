@@ -5,8 +5,8 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from helpers.runs import config, lines, run
 from own_envs import Dictionary, Distances, Saves
-from runs import config, lines, run
 
 from curious_replay.envs.vectors.vector import RestartingVectorEnv
 from curious_replay.run.record.files import read_lines

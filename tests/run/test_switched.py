@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from runs import Killed, config, kill_at_update, lines, run
+from helpers.runs import Killed, config, kill_at_update, lines, run
 
 from curious_replay import cli
 from curious_replay.run import evaluate, load_agent

@@ -4,7 +4,7 @@ import re
 from dataclasses import fields, is_dataclass
 
 import pytest
-from runs import lines
+from helpers.runs import lines
 
 from curious_replay import cli
 from curious_replay.commands.train import parse

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import PATIENCE, started
-from waiting import saved_on_the_way, stopped_in_order, trunks, wait_for
+from helpers.processes import PATIENCE, started
+from helpers.waiting import saved_on_the_way, stopped_in_order, trunks, wait_for
 
 from curious_replay import cli
 from curious_replay.sweep import launchers

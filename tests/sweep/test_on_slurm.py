@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import PATIENCE, started
+from helpers.processes import PATIENCE, started
+from helpers.waiting import wait_for
 from submitit.core.job_environment import JobEnvironment
 from submitit.core.utils import DelayedSubmission, JobPaths, pickle_load
-from waiting import wait_for
 
 from curious_replay import cli
 from curious_replay.experiments import catalogue

@@ -9,8 +9,8 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
-from processes import PATIENCE
-from waiting import saved_on_the_way, wait_for
+from helpers.processes import PATIENCE
+from helpers.waiting import saved_on_the_way, wait_for
 
 from curious_replay.experiments import catalogue
 from curious_replay.experiments.jobs import jobs

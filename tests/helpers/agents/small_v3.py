@@ -2,11 +2,10 @@
 
 import dataclasses
 
-from batches import make_batch
-
 from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
 from curious_replay.agents.dreamer_v3 import DreamerV3
 from curious_replay.agents.spaces import Spaces
+from helpers.agents.batches import make_batch
 
 DEBUG = DreamerV3Config(size="debug", imagination=4)
 KINDS = {

@@ -3,11 +3,11 @@
 import dataclasses
 
 import torch
-from batches import make_batch, with_streams
 
 from curious_replay.agents.configs.iris import IrisConfig
 from curious_replay.agents.iris import Iris
 from curious_replay.agents.spaces import Spaces
+from helpers.agents.batches import make_batch, with_streams
 
 SPACES = Spaces(4, discrete=True, image=(32, 32))
 DEBUG = IrisConfig(

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "curious_replay"
+PACKAGE = Path(__file__).parents[2] / "curious_replay"
 BY_NAME = {"import_module", "find_spec"}  # functions that are given the name of a module
 
 

@@ -3,11 +3,11 @@
 import io
 from dataclasses import replace
 
-import fake_agent  # noqa: F401  # makes the agent known
 from rich.console import Console
 
 from curious_replay.run import Choice, preset, train
 from curious_replay.run.loop.learner import Learner
+from helpers import fake_agent  # noqa: F401  # makes the agent known
 
 
 def config(name="toy/count", rule="curious", seed=0, **groups):

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # As a reader would take them: the README, how to train, and the others.
 ORDER = ("README.md", "CONTRIBUTING.md", "docs/training.md")
 PAGES = [

@@ -1,0 +1,1 @@
+"""Small agents, and batches for them."""
