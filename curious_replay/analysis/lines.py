@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,6 @@ class Columns(Mapping[str, Array]):
         chosen = {name: column[mask] for name, column in self._columns.items()}
         return Columns(chosen, int(np.count_nonzero(mask)))
 
-    def last(self, name: str) -> Any:
-        """Return what the last row has under a name; NaN if that is nothing, or without rows."""
-        return self[name][-1] if self.rows else math.nan
-
 
 def read_columns(path: Path) -> Columns:
     """Read a file of JSON lines; a file that is not there is an empty table.
@@ -71,6 +68,17 @@ def read_columns(path: Path) -> Columns:
     names = dict.fromkeys(name for line in lines for name in line)
     columns = {name: _column([line.get(name) for line in lines]) for name in names}
     return Columns(columns, len(lines))
+
+
+def read_last(path: Path) -> dict[str, Any]:
+    """Read the last line of a file of JSON lines that can be read; empty if there is none."""
+    *whole, _ = read_bytes(path).split(b"\n") if path.exists() else (b"",)
+    for line in reversed(whole):
+        with suppress(ValueError):
+            content = parse_json(line, "it")
+            if isinstance(content, dict):
+                return content
+    return {}
 
 
 def _parsed(path: Path, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

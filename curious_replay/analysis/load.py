@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curious_replay.analysis.lines import Array, Columns, read_columns
+from curious_replay.analysis.lines import Array, Columns, read_columns, read_last
 from curious_replay.run_folder import (
     CHECKPOINT,
     CHECKPOINTS,
@@ -141,14 +141,19 @@ class Run:
     @cached_property
     def steps_done(self) -> int:
         """How far the run is known to have come, in steps."""
-        last = _last("step", self.metrics, self.episodes)
+        last = self._last("step")
         saved = [int(path.name.rpartition("-")[2]) for path in self.checkpoints[:1]]
         return max([*last, *saved], default=0)
 
     @property
     def frames_done(self) -> int:
         """The last frame that the run recorded."""
-        return max(_last("frame", self.metrics, self.episodes), default=0)
+        return max(self._last("frame"), default=0)
+
+    def _last(self, counter: str) -> list[int]:
+        """Return what the last lines say of a counter, where they say it."""
+        found = [read_last(self.folder / name).get(counter) for name in (METRICS, EPISODES)]
+        return [int(n) for n in found if isinstance(n, int | float) and 0 <= n < MOST]
 
     @property
     def finished(self) -> bool:
@@ -314,10 +319,3 @@ def _changes(frames: Array, phases: Array) -> tuple[tuple[int, str], ...]:
     new = np.flatnonzero(phases[1:] != phases[:-1]) + 1
     later = [(int(frames[i - 1]), str(phases[i])) for i in new]
     return tuple([(0, str(phases[0])), *later] if len(phases) else [])
-
-
-def _last(name: str, *tables: Columns) -> list[int]:
-    """Return what the last rows of tables say of a counter, where they say it."""
-    last = [table.last(name) for table in tables]
-    # Bools are numbers to Python, and NumPy has numbers of its own.
-    return [int(n) for n in last if isinstance(n, int | float | np.number) and 0 <= n < MOST]

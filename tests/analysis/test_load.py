@@ -9,7 +9,7 @@ import pytest
 from helpers.folders import counters, write_checkpoint, write_run
 
 from curious_replay.analysis import interaction, load, stored
-from curious_replay.analysis.lines import Columns, read_columns
+from curious_replay.analysis.lines import read_columns
 from curious_replay.replay import ReplayBuffer
 from curious_replay.untrusted import UnreadableError
 
@@ -123,12 +123,9 @@ def test_columns_of_all_kinds_can_be_chosen_from(tmp_path):
     assert table["yes"].tolist() == [0, 0, 0, 1, 1]
     assert table["huge"].tolist() == [1e30] * 5
     assert np.isnan([table["nothing"], table["loss/last"]]).all()
-    assert (table.last("frame"), table.last("mode")) == (4, "")
-    assert np.isnan([table.last("absent"), Columns({}, 0).last("frame")]).all()
     some = table.where(table["frame"] > 2)
     assert (some.rows, len(some)) == (2, len(table))
     assert some["yes"].tolist() == [1, 1]
-    assert some.last("frame") == 4
     assert "absent" not in some
 
 
@@ -138,10 +135,13 @@ def test_progress_and_episodes_by_mode(tmp_path):
     (folder / "checkpoints" / "000003-step-40").mkdir(parents=True)
     (folder / "checkpoints" / ".new-000004-step-60").mkdir()
     run = load.load_run(folder)
-    assert run.steps_done == 40
+    assert (run.steps_done, run.frames_done) == (40, 5)
     assert run.finished
     assert run.played()["step"].tolist() == [0, 2, 4]
     assert run.played("eval").rows == 3
+    with (folder / "episodes.jsonl").open("a") as file:
+        file.write('{"frame": 7, "step": 60}\n{"frame": tr\n{"frame": 9')  # damaged, and torn
+    assert (load.load_run(folder).steps_done, load.load_run(folder).frames_done) == (60, 7)
     fresh = load.load_run(write_run(tmp_path / "b"))
     assert fresh.steps_done == 0
     assert not fresh.finished
