@@ -77,7 +77,7 @@ class TemporalDifference(Adversarial):
 
 @dataclass(frozen=True, kw_only=True)
 class Curious(Adversarial, Count):
-    """Curious Replay: p = c·β^v + (|L| + ε)^α, the sum of the two above."""
+    """What was seen least and what is modelled worst: p = c·β^v + (|L| + ε)^α."""
 
     def terms(self, visits: Visits, signals: Signals) -> dict[str, Floats]:
         """Return both terms, count and surprise."""

@@ -1,12 +1,15 @@
-"""Settings of replay: one class for each rule, so that an option exists where it has an effect."""
+"""Settings of replay: one class for each rule, so that an option exists where it has an effect.
+
+The classes are made from the rules themselves, which have the defaults and check the values.
+"""
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from itertools import pairwise
-from typing import Annotated, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from tyro.conf import arg
 
@@ -22,11 +25,24 @@ from curious_replay.replay import (
     TemporalDifference,
     Uniform,
 )
-from curious_replay.replay.rule import Dialect
 from curious_replay.run.settings.config_io import Whole, option, within
 
 Signal = Literal["model", "likelihood", "kl"]
-Made = TypeVar("Made", Rule, Mixture)
+Made = TypeVar("Made", bound=Rule | Mixture)
+LOSS = ("alpha", "eps", "p_max", "signal", "dialect")
+"""What can be chosen of a rule that goes by a loss of the world model."""
+ERROR = ("alpha", "eps", "p_max")
+"""And by the critic's temporal-difference error."""
+HELP = {
+    "alpha": "Exponent of the loss or error.",
+    "eps": "Added to the loss or error.",
+    "c": "Weight of the count term.",
+    "beta": "What a visit leaves of the count term.",
+    "novelty": "Share of a batch that is drawn by count, whatever the losses are.",
+    "p_max": "Priority of a step that was never trained on.",
+    "signal": "Which loss: all of the world model's, its likelihoods only, or its KL.",
+    "dialect": "Whose reading of the rule: the paper's, or that of released code.",
+}
 
 
 def _named(group: str, rule: Callable[..., Made], **values: object) -> Made:
@@ -67,127 +83,75 @@ class ReplayConfig:
         return Uniform()
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountReplay(ReplayConfig):
-    """Replay what was seen least."""
-
-    c: float = 1e4
-    """Weight of the count term."""
-    beta: float = 0.7
-    """What a visit leaves of the count term."""
-    p_max: float = 1e5
-    """Priority of a step that was never trained on."""
-    dialect: Dialect = "paper"
-    """Whose reading of the rule: the paper's, or that of released code."""
-
-    def rule(self) -> Rule | Mixture:
-        """Return the rule p = c·β^v."""
-        return _named(
-            "replay", Count, c=self.c, beta=self.beta, p_max=self.p_max, dialect=self.dialect
-        )
+def register_rule(name: str, rule: type[Rule]) -> None:
+    """Make a rule known as `--replay name`; each field of the dataclass `rule` is an option."""
+    if name in REPLAYS and getattr(REPLAYS[name], "made_of", None) is not rule:
+        raise UsageError(f"there is a rule {name!r} already: choose another name")
+    REPLAYS[name] = _replay_by(rule)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdversarialReplay(ReplayConfig):
-    """Replay what is modelled worst."""
+def _replay_by(
+    rule: Callable[..., Rule | Mixture], names: Sequence[str] = (), **types: Any
+) -> type[ReplayConfig]:
+    """Make the settings of replay by one rule: see `_options`."""
+    options = _options(rule, names, types)
 
-    alpha: float = 0.7
-    """Exponent of the loss."""
-    eps: float = 0.01
-    """Added to the loss."""
-    p_max: float = 1e5
-    """Priority of a step that was never trained on."""
-    signal: Signal = "model"
-    """Which loss: all of the world model's, its likelihoods only, or its KL."""
-    dialect: Dialect = "paper"
-    """Whose reading of the rule: the paper's, or that of released code."""
+    def make(settings: ReplayConfig) -> Rule | Mixture:
+        return _named("replay", rule, **{name: getattr(settings, name) for name, *_ in options})
 
-    def rule(self) -> Rule | Mixture:
-        """Return the rule p = (|L| + ε)^α."""
-        return _named(
-            "replay", Adversarial, alpha=self.alpha, eps=self.eps, p_max=self.p_max,
-            signal=self.signal, dialect=self.dialect,
-        )  # fmt: skip
+    return make_dataclass(
+        f"{rule.__name__}Replay",
+        options,
+        bases=(ReplayConfig,),
+        namespace={"rule": make, "made_of": rule, "__doc__": rule.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CuriousReplay(AdversarialReplay):
-    """Curious Replay."""
-
-    c: float = 1e4
-    """Weight of the count term."""
-    beta: float = 0.7
-    """What a visit leaves of the count term."""
-
-    def rule(self) -> Rule | Mixture:
-        """Return the rule p = c·β^v + (|L| + ε)^α."""
-        return _named(
-            "replay", Curious, c=self.c, beta=self.beta, alpha=self.alpha, eps=self.eps,
-            p_max=self.p_max, signal=self.signal, dialect=self.dialect,
-        )  # fmt: skip
+def _part_of(rule: type[Rule], names: Sequence[str], **types: Any) -> Any:
+    """Make the settings of a rule that is part of a mixture: see `_options`."""
+    return make_dataclass(
+        f"{rule.__name__}Part",
+        _options(rule, names, types),
+        namespace={"__doc__": rule.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class BalancedReplay(AdversarialReplay):
-    """Curious Replay without c: a fixed share by count, the rest by loss."""
+def _options(
+    rule: Callable[..., Rule | Mixture], names: Sequence[str], types: dict[str, Any]
+) -> list[tuple[str, Any, Any]]:
+    """Return name, type and default of what a rule is made with: all of it, or what is in `names`.
 
-    novelty: float = 0.3
-    """Share of a batch that is drawn by count, whatever the losses are."""
-    beta: float = 0.7
-    """What a visit leaves of the count's priority."""
-
-    def rule(self) -> Rule | Mixture:
-        """Return the rule that draws a share by c·β^v, the rest by (|L| + ε)^α."""
-        return _named(
-            "replay", Balanced, novelty=self.novelty, alpha=self.alpha, beta=self.beta,
-            eps=self.eps, p_max=self.p_max, signal=self.signal, dialect=self.dialect,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class TDReplay(ReplayConfig):
-    """Replay what the critic predicts worst."""
-
-    alpha: float = 0.7
-    """Exponent of the temporal-difference error."""
-    eps: float = 0.01
-    """Added to the error."""
-    p_max: float = 1e5
-    """Priority of a step that was never trained on."""
-
-    def rule(self) -> Rule | Mixture:
-        """Return the rule p = (|δ| + ε)^α."""
-        return _named(
-            "replay", TemporalDifference, alpha=self.alpha, eps=self.eps, p_max=self.p_max
-        )
+    Types are the rule's own, but for those in `types`.
+    """
+    hints = {**get_type_hints(rule.__init__), **types}
+    texts = {**HELP, **_help_of(rule)}
+    given = inspect.signature(rule).parameters
+    return [
+        (name, Annotated[hints[name], arg(help=texts.get(name))], given[name].default)
+        for name in names or given
+    ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TDPart:
-    """The rule by temporal difference in a mixture."""
+def _help_of(rule: Any) -> dict[str, str]:
+    """Return what stands below the fields of a dataclass and of those it is derived from."""
+    found: dict[str, str] = {}
+    bases: list[Any] = [base for base in rule.__mro__ if is_dataclass(base)]
+    for each in reversed(bases):
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        for one, after in pairwise(getattr(body, "body", [])):
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+                text = getattr(getattr(after, "value", None), "value", None)
+                if isinstance(after, ast.Expr) and isinstance(text, str):
+                    found[one.target.id] = " ".join(text.split())
+    return found
 
-    alpha: float = 0.7
-    """Exponent of the temporal-difference error."""
-    eps: float = 0.01
-    """Added to the error."""
-    p_max: float = 1e5
-    """Priority of a step that was never trained on."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class AdversarialPart:
-    """The rule by loss in a mixture."""
-
-    alpha: float = 0.7
-    """Exponent of the loss."""
-    eps: float = 0.01
-    """Added to the loss."""
-    p_max: float = 1e5
-    """Priority of a step that was never trained on."""
-    signal: Signal = "model"
-    """Which loss: all of the world model's, its likelihoods only, or its KL."""
-    dialect: Dialect = "paper"
-    """Whose reading of the rule: the paper's, or that of released code."""
+TDPart = _part_of(TemporalDifference, ERROR)
+AdversarialPart = _part_of(Adversarial, LOSS, signal=Signal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,8 +160,8 @@ class MixedReplay(ReplayConfig):
 
     fraction: Share = 0.5
     """Part of a batch that is drawn by temporal difference."""
-    td: TDPart = field(default_factory=TDPart)
-    adversarial: AdversarialPart = field(default_factory=AdversarialPart)
+    td: TDPart = field(default_factory=TDPart)  # type: ignore[valid-type]  # it is made above
+    adversarial: AdversarialPart = field(default_factory=AdversarialPart)  # type: ignore[valid-type]
 
     def rule(self) -> Rule | Mixture:
         """Return the paper's TD + adversarial."""
@@ -208,47 +172,12 @@ class MixedReplay(ReplayConfig):
         )
 
 
-def register_rule(name: str, rule: type[Rule]) -> None:
-    """Make a rule known as `--replay name`; each field of the dataclass `rule` is an option."""
-    if name in REPLAYS and getattr(REPLAYS[name], "made_of", None) is not rule:
-        raise UsageError(f"there is a rule {name!r} already: choose another name")
-
-    def make(settings: ReplayConfig) -> Rule:
-        return _named("replay", rule, **{f.name: getattr(settings, f.name) for f in fields(rule)})
-
-    hints, help_texts = get_type_hints(rule), _help_of(rule)
-    REPLAYS[name] = make_dataclass(
-        f"{rule.__name__}Replay",
-        [
-            (f.name, Annotated[hints[f.name], arg(help=help_texts.get(f.name))], f.default)
-            for f in fields(rule)
-        ],
-        bases=(ReplayConfig,),
-        namespace={"rule": make, "made_of": rule, "__doc__": rule.__doc__},
-        frozen=True,
-        kw_only=True,
-    )
-
-
-def _help_of(kind: type) -> dict[str, str]:
-    """Return what stands below the fields of a dataclass and of those it is derived from."""
-    found: dict[str, str] = {}
-    for each in reversed([base for base in kind.__mro__ if is_dataclass(base)]):
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-        for one, after in pairwise(getattr(body, "body", [])):
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-                text = getattr(getattr(after, "value", None), "value", None)
-                if isinstance(after, ast.Expr) and isinstance(text, str):
-                    found[one.target.id] = " ".join(text.split())
-    return found
-
-
 REPLAYS: dict[str, type[ReplayConfig]] = {
     "uniform": ReplayConfig,
-    "curious": CuriousReplay,
-    "balanced": BalancedReplay,
-    "count": CountReplay,
-    "adversarial": AdversarialReplay,
-    "td": TDReplay,
+    "curious": _replay_by(Curious, (*LOSS, "c", "beta"), signal=Signal),
+    "balanced": _replay_by(Balanced, (*LOSS, "novelty", "beta"), signal=Signal),
+    "count": _replay_by(Count, ("c", "beta", "p_max", "dialect")),
+    "adversarial": _replay_by(Adversarial, LOSS, signal=Signal),
+    "td": _replay_by(TemporalDifference, ERROR),
     "td+adversarial": MixedReplay,
 }
