@@ -128,7 +128,7 @@ def _options(
     Types are the rule's own, but for those in `types`.
     """
     hints = {**get_type_hints(rule.__init__), **types}
-    texts = {**HELP, **_help_of(rule)}
+    texts = HELP if names else {**HELP, **_help_of(rule)}  # to read the source takes its time
     given = inspect.signature(rule).parameters
     return [
         (name, Annotated[hints[name], arg(help=texts.get(name))], given[name].default)
