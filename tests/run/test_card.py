@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-import runs
 import torch
+from helpers import runs
 
 from curious_replay.run import card
 from curious_replay.run.card import CardMemoryError
