@@ -25,6 +25,7 @@ QUESTIONS = (
         (
             ("mini-rooms", 0), ("mini-rooms", 1), ("mini-rooms-parts", 0),
             ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror", 3),
+            ("mini-mirror-first", 0), ("mini-mirror-first", 1),
         ),
     ),
     Question(
@@ -37,10 +38,11 @@ QUESTIONS = (
     ),
     Question(
         "Q4",
-        "What does it cost where nothing changes?",
+        "What does it cost where nothing changes, or where there is noise?",
         (
             ("mini-mirror-same", 0), ("mini-mirror-same", 1),
             ("mini-mirror-costs", 0), ("mini-mirror-costs", 1), ("mini-mirror-costs", 2),
+            ("mini-mirror-noise", 0), ("mini-mirror-noise", 1), ("mini-mirror-noise", 2),
         ),
     ),
     Question(
