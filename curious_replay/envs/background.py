@@ -20,7 +20,7 @@ from curious_replay.envs.drawing.landscape import (
     Pixels,
 )
 from curious_replay.envs.drawing.textures import texture_pixels
-from curious_replay.envs.schedule import Schedule, ScheduleLike
+from curious_replay.envs.schedule import Schedule
 from curious_replay.envs.simulated import Action
 from curious_replay.errors import UsageError
 
@@ -31,28 +31,19 @@ class BackgroundControl(ControlSuite):
     `images` is a folder of pictures or of clips (folders of pictures), `clips` names those to use,
     in order; without a folder, `painted` landscapes are made from `background_seed`.
     `background_size` is the side in pixels that pictures are scaled to, and `floor_alpha` the
-    opacity of the floor.
+    opacity of the floor. Further arguments are those of `ControlSuite`.
     """
 
     def __init__(
         self,
         *,
-        task: str = "walker_walk",
         images: str | Path | None = None,
         clips: Sequence[str] | None = None,
         painted: int = 100,
         background_seed: int = 1,
         background_size: int = 128,
         floor_alpha: float = 0.1,
-        schedule: ScheduleLike | None = None,
-        image_size: int = 64,
-        action_repeat: int = 2,
-        camera: str = "auto",
-        shadows: bool = False,
-        episode_frames: int = 1000,
-        parallel: int = 1,
-        phase: str | None = None,
-        render_mode: str | None = None,
+        **control: Any,
     ) -> None:
         if not 16 <= background_size <= 800:
             raise UsageError(f"background_size must be from 16 to 800, got {background_size}")
@@ -66,18 +57,7 @@ class BackgroundControl(ControlSuite):
             if images is None
             else FolderBackgrounds(Path(images), background_size, clips)
         )
-        super().__init__(
-            task=task,
-            schedule=schedule,
-            image_size=image_size,
-            action_repeat=action_repeat,
-            camera=camera,
-            shadows=shadows,
-            episode_frames=episode_frames,
-            parallel=parallel,
-            phase=phase,
-            render_mode=render_mode,
-        )
+        super().__init__(**control)
 
     def _edit_model(self, model: mujoco.MjModel) -> None:
         self._sky = int(model.texture("skybox").id)

@@ -58,7 +58,8 @@ class ControlSuite(SimulatedEnv):
     """A task of the control suite; episodes end by their time limit only (truncated).
 
     Subclasses change the model: `_edit_model` once, `_apply_phase` when an episode begins. A phase
-    that comes during an episode waits for the next one.
+    that comes during an episode waits for the next one. Further arguments are those of
+    `SimulatedEnv`.
     """
 
     PHASES: ClassVar[tuple[str, ...]] = ("constant",)
@@ -69,14 +70,10 @@ class ControlSuite(SimulatedEnv):
         *,
         task: str = "walker_walk",
         schedule: ScheduleLike | None = None,
-        image_size: int = 64,
-        action_repeat: int = 2,
-        camera: str = "auto",
-        shadows: bool = False,
         episode_frames: int = 1000,
         parallel: int = 1,
         phase: str | None = None,
-        render_mode: str | None = None,
+        **simulated: Any,
     ) -> None:
         clock = PhaseClock(
             Schedule.of(self.SCHEDULE if schedule is None else schedule),
@@ -101,12 +98,8 @@ class ControlSuite(SimulatedEnv):
             view=2 if task.startswith("quadruped") else 0,
             actions=model.nu,
             frame_seconds=suite.control_timestep(),
-            image_size=image_size,
-            action_repeat=action_repeat,
-            camera=camera,
-            shadows=shadows,
             episode_frames=episode_frames,
-            render_mode=render_mode,
+            **simulated,
         )
 
     def _edit_model(self, model: mujoco.MjModel) -> None:

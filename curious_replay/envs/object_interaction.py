@@ -103,6 +103,8 @@ class ObjectInteraction(SimulatedEnv):
     As published, a ball appears in its place wherever the agent is, so it may fall onto it. With
     `appears="away"` it appears there or mirrored about the centre, where it is farthest from the
     agent and other balls: in the mini arena, at least 4.9 m from the agent.
+
+    Further arguments are those of `SimulatedEnv`.
     """
 
     def __init__(
@@ -114,16 +116,11 @@ class ObjectInteraction(SimulatedEnv):
         reward: Literal["none", "released"] = "none",
         appears: Literal["fixed", "away"] = "fixed",
         replay_episode_steps: int | None = None,
-        episode_frames: int | None = None,
         scene: int | None = None,
         arena: ArenaConfig | None = None,
-        image_size: int = 64,
-        action_repeat: int = 2,
-        camera: str = "auto",
-        shadows: bool = False,
         parallel: int = 1,
         phase: str | None = None,
-        render_mode: str | None = None,
+        **simulated: Any,
     ) -> None:
         self.arena = arena or _arena_of(scale)
         self.scene = _scene_of(scene, self.arena)
@@ -147,12 +144,7 @@ class ObjectInteraction(SimulatedEnv):
             view=model.camera("agent/eye").id,
             actions=model.nu,
             frame_seconds=self.arena.frame,
-            image_size=image_size,
-            action_repeat=action_repeat,
-            camera=camera,
-            shadows=shadows,
-            episode_frames=episode_frames,
-            render_mode=render_mode,
+            **simulated,
         )
         self._bodies = {name: RollingBody(model, name) for name in ("agent", *self.balls)}
         self._walls = frozenset(g for g in range(model.ngeom) if model.geom(g).name[:4] == "wall")

@@ -7,7 +7,7 @@ Each entry has a short name for the command line and configurations, and a Gymna
 
 import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
@@ -270,7 +270,19 @@ def arguments(name: str) -> tuple[str, ...]:
             f"{name} needs the package {entry.extra}, which is not installed: "
             f"pip install 'curious-replay[{entry.extra}]'"
         ) from error
-    return tuple(inspect.signature(creator).parameters)
+    return tuple(dict.fromkeys(_keywords(creator)))
+
+
+def _keywords(world: Any) -> Iterator[str]:
+    """Yield the arguments of a class, and of those above that it passes further ones on to."""
+    for kind in world.__mro__:
+        if "__init__" in vars(kind):
+            given = inspect.signature(kind.__init__).parameters.values()
+            # What a class asks of those that derive from it, it does not ask of their users.
+            asked = [p for p in given if kind is world or p.default is not p.empty]
+            yield from (p.name for p in asked if p.kind is p.KEYWORD_ONLY)
+            if not any(p.kind is p.VAR_KEYWORD for p in given):
+                return
 
 
 def make(name: str, *, scale: str = "paper", **kwargs: Any) -> gymnasium.Env:

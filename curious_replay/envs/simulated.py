@@ -40,12 +40,12 @@ class SimulatedEnv(Clocked, gymnasium.Env[Any, NDArray[np.float32]]):
         view: int,
         actions: int,
         frame_seconds: float,
-        image_size: int,
-        action_repeat: int,
-        camera: str,
-        shadows: bool,
-        episode_frames: int | None,
-        render_mode: str | None,
+        image_size: int = 64,
+        action_repeat: int = 2,
+        camera: str = "auto",
+        shadows: bool = False,
+        episode_frames: int | None = None,
+        render_mode: str | None = None,
     ) -> None:
         if action_repeat < 1:
             raise UsageError(f"action_repeat must be at least 1 frame, got {action_repeat}")

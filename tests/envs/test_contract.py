@@ -76,7 +76,9 @@ def test_interface(name):
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step(env.action_space.sample())
     parameters = inspect.signature(type(env)).parameters.values()
-    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters)
+    assert all(each.kind in (each.KEYWORD_ONLY, each.VAR_KEYWORD) for each in parameters)
+    with pytest.raises(TypeError, match="imagesize"):
+        type(env)(**find(name).kwargs, imagesize=32)
     assert env.observation_space == gymnasium.spaces.Dict(
         image=gymnasium.spaces.Box(0, 255, (32, 32, 3), np.uint8)
     )

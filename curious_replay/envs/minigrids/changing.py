@@ -33,7 +33,10 @@ class ChangingGame(MiniGridEnv):  # type: ignore[misc]  # not typed throughout
 
 
 class ChangingGrid(Clocked, MiniGridWorld):
-    """A game that changes by a schedule; the picture of frame T0 shows the change."""
+    """A game that changes by a schedule; the picture of frame T0 shows the change.
+
+    Further arguments, also of the games below, are those of `MiniGridWorld`.
+    """
 
     _game: ChangingGame
 
@@ -42,18 +45,12 @@ class ChangingGrid(Clocked, MiniGridWorld):
         game: ChangingGame,
         *,
         schedule: ScheduleLike,
-        parallel: int,
-        phase: str | None,
-        view: int,
-        observation: str,
-        image_size: int,
-        render_mode: str | None,
+        parallel: int = 1,
+        phase: str | None = None,
+        **world: Any,
     ) -> None:
         game.action_space = spaces.Discrete(game.moves)
-        super().__init__(
-            game, view=view, observation=observation, image_size=image_size,
-            render_mode=render_mode,
-        )  # fmt: skip
+        super().__init__(game, **world)
         self.clock = PhaseClock(Schedule.of(schedule), game.phases, parallel, phase)
         game.phase = self.clock.phase
 

@@ -68,21 +68,13 @@ class KeySwap(ChangingGrid):
         self,
         *,
         schedule: ScheduleLike = ((0, "matching"), (100_000, "swapped")),
-        parallel: int = 1,
-        phase: str | None = None,
         size: int = 6,
         length: int | None = None,
-        view: int = 7,
-        observation: str = "pixels",
-        image_size: int = 64,
-        render_mode: str | None = None,
+        **grid: Any,
     ) -> None:
         if size < 6:
             raise UsageError(f"size must be at least 6 cells, walls included, got {size}")
         if length is not None and length < 1:
             raise UsageError(f"length must be None or a number of steps, got {length}")
-        super().__init__(
-            KeySwapGame(size, 10 * size**2 if length is None else length),
-            schedule=schedule, parallel=parallel, phase=phase, view=view, observation=observation,
-            image_size=image_size, render_mode=render_mode,
-        )  # fmt: skip
+        game = KeySwapGame(size, 10 * size**2 if length is None else length)
+        super().__init__(game, schedule=schedule, **grid)

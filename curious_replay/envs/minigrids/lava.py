@@ -4,6 +4,8 @@ In the spirit of NovGrid's changes of MiniGrid's crossings. Walls stop who walks
 ends the episode; walls hide what is behind them, lava does not.
 """
 
+from typing import Any
+
 from minigrid.core.world_object import Lava as LavaCell
 from minigrid.core.world_object import Wall
 from minigrid.envs.crossing import CrossingEnv
@@ -44,15 +46,10 @@ class Lava(ChangingGrid):
         self,
         *,
         schedule: ScheduleLike = ((0, "walls"), (100_000, "lava"), (200_000, "walls")),
-        parallel: int = 1,
-        phase: str | None = None,
         size: int = 9,
         crossings: int = 1,
         length: int | None = None,
-        view: int = 7,
-        observation: str = "pixels",
-        image_size: int = 64,
-        render_mode: str | None = None,
+        **grid: Any,
     ) -> None:
         if size < 5 or size % 2 == 0:
             raise UsageError(f"size must be an odd number of cells from 5 on, got {size}")
@@ -61,8 +58,5 @@ class Lava(ChangingGrid):
             raise UsageError(f"crossings must be from 1 to {most} at size {size}, got {crossings}")
         if length is not None and length < 1:
             raise UsageError(f"length must be None or a number of steps, got {length}")
-        super().__init__(
-            LavaGame(size, crossings, Wall, max_steps=length),
-            schedule=schedule, parallel=parallel, phase=phase, view=view, observation=observation,
-            image_size=image_size, render_mode=render_mode,
-        )  # fmt: skip
+        game = LavaGame(size, crossings, Wall, max_steps=length)
+        super().__init__(game, schedule=schedule, **grid)

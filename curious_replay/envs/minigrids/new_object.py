@@ -105,24 +105,16 @@ class NewObject(ChangingGrid):
         self,
         *,
         schedule: ScheduleLike = ((0, "empty"), (100_000, "object")),
-        parallel: int = 1,
-        phase: str | None = None,
         size: int = 13,
         length: int | None = None,
-        view: int = 7,
-        observation: str = "pixels",
-        image_size: int = 64,
-        render_mode: str | None = None,
+        **grid: Any,
     ) -> None:
         if size < 9 or size % 4 != 1:
             raise UsageError(f"size must be 9, 13, 17 or so on (rooms of equal size), got {size}")
         if length is not None and length < 1:
             raise UsageError(f"length must be None (endless) or a number of steps, got {length}")
-        super().__init__(
-            NewObjectGame(size, ENDLESS if length is None else length),
-            schedule=schedule, parallel=parallel, phase=phase, view=view, observation=observation,
-            image_size=image_size, render_mode=render_mode,
-        )  # fmt: skip
+        game = NewObjectGame(size, ENDLESS if length is None else length)
+        super().__init__(game, schedule=schedule, **grid)
         self._touched = self._first = self._in_contact = False
 
     def reset(

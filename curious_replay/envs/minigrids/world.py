@@ -34,10 +34,10 @@ class MiniGridWorld(gymnasium.Env[Any, np.int64]):
         self,
         game: MiniGridEnv,
         *,
-        view: int,
-        observation: str,
-        image_size: int,
-        render_mode: str | None,
+        view: int = 7,
+        observation: str = "pixels",
+        image_size: int = 64,
+        render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, "rgb_array"):
             raise UsageError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
@@ -86,22 +86,11 @@ class MiniGridTask(MiniGridWorld):
     - a saved state is how the episode began and what was done in it since: loading plays it again.
     """
 
-    def __init__(
-        self,
-        *,
-        task: str,
-        view: int = 7,
-        observation: str = "pixels",
-        image_size: int = 64,
-        render_mode: str | None = None,
-    ) -> None:
+    def __init__(self, *, task: str, **world: Any) -> None:
         self.task = full_id(task)
         game = gymnasium.make(self.task, disable_env_checker=True).unwrapped
         assert isinstance(game, MiniGridEnv)
-        super().__init__(
-            game, view=view, observation=observation, image_size=image_size,
-            render_mode=render_mode,
-        )  # fmt: skip
+        super().__init__(game, **world)
         self._opening: dict[str, Any] = {}  # the game's generator before the episode began
         self._actions: list[int] = []
 
