@@ -3,7 +3,8 @@
 The kernels of CPUs work on many output channels at once, and an image has three. But where four
 pixels meet, all four new pixels between their centres are sums over the same four: one convolution
 of 2 x 2 gives all their numbers, which are then put in their places, in a third of the time. With
-an ordinary one a whole update takes 1.03 (`micro`, `nano`) to 1.04 times as long (`tiny`).
+an ordinary one a whole update takes 1.03 (`micro`, `nano`) to 1.04 times as long (`tiny`), and as
+long where there is more to do (`S`).
 """
 
 from typing import Any
