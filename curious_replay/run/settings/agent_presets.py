@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from curious_replay.run.settings.config import Choice
 
 
+GAUSSIAN = {
+    "size": "G",
+    "reward_transform": "none",
+    "discount": 0.99,
+    "discount_head": False,
+    "free_nats": 1.0,
+    "actor_lr": 8e-5,
+    "critic_lr": 8e-5,
+    "entropy": 1e-4,
+}
+"""What DreamerV2 and DreamerPro share on simulated bodies."""
+
+
 def dreamer_v2(family: str, choice: "Choice") -> Overrides:
     """Return the settings of DreamerV2.
 
@@ -26,18 +39,7 @@ def dreamer_v2(family: str, choice: "Choice") -> Overrides:
     if simulated:
         # Where the paper and the released settings differ these are the paper's: Gaussian latents,
         # 10 windows in a batch, and a state that only what is seen gives its shape.
-        agent = {
-            "size": "G",
-            "reward_transform": "none",
-            "discount": 0.99,
-            "discount_head": False,
-            "grad_heads": "observed",
-            "free_nats": 1.0,
-            "model_lr": 3e-4,
-            "actor_lr": 8e-5,
-            "critic_lr": 8e-5,
-            "entropy": 1e-4,
-        }
+        agent = {**GAUSSIAN, "grad_heads": "observed", "model_lr": 3e-4}
     replay = _dreamer_v2_replay(family, choice)
     if choice.scale == "paper":
         windows = 10 if simulated else 16
@@ -106,18 +108,7 @@ def dreamer_pro(family: str, choice: "Choice") -> Overrides:
     simulated = family in SIMULATED
     agent: dict[str, Any] = {}
     if simulated:
-        agent = {
-            "size": "G",
-            "reward_transform": "none",
-            "discount": 0.99,
-            "discount_head": False,
-            "free_nats": 1.0,
-            "actor_lr": 8e-5,
-            "critic_lr": 8e-5,
-            "entropy": 1e-4,
-            "sinkhorn_eps": 0.0125,
-            "norm_scale": 0.0,
-        }
+        agent = {**GAUSSIAN, "sinkhorn_eps": 0.0125, "norm_scale": 0.0}
     replay = _dreamer_v2_replay(family, choice, signal="model")
     if choice.scale == "paper":
         return {

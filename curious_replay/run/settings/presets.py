@@ -29,6 +29,22 @@ class Times(NamedTuple):
     factor: float
 
 
+FRAMES = {
+    "assay": (1_500_000, 70_000),
+    "background": (3_000_000, 120_000),
+    "constrained": (1_500_000, 60_000),
+    "control": (1_000_000, 30_000),
+    "toy/count": (100_000, 20_000),
+    "toy/two-rooms": (100_000, 20_000),
+    "toy/mirror": (30_000, 4_500),
+    "minigrid": (500_000, 40_000),
+    "minigrid/key-swap": (300_000, 40_000),
+    "minigrid/lava": (300_000, 60_000),
+    "minigrid/new-object": (300_000, 40_000),
+}
+"""Of training, by family of environments: at paper and at mini scale."""
+
+
 def preset(choice: Choice, seed: int = 0) -> Config:
     """Return the settings that a choice of names stands for."""
     family = family_of(choice.env)
@@ -101,35 +117,12 @@ def _environment(family: str, scale: str) -> Overrides:
         env |= {"room": 4, "length": 24}
     if family == "minigrid/lava" and scale != "paper":
         env["size"] = 7
-    frames = {
-        "assay": 1_500_000,
-        "background": 3_000_000,
-        "constrained": 1_500_000,
-        "control": 1_000_000,
-        "toy/count": 100_000,
-        "toy/two-rooms": 100_000,
-        "toy/mirror": 30_000,
-        "minigrid": 500_000,
-        "minigrid/key-swap": 300_000,
-        "minigrid/lava": 300_000,
-        "minigrid/new-object": 300_000,
-    }
-    mini_frames = {
-        "toy/mirror": 4_500,
-        "assay": 70_000,
-        "background": 120_000,
-        "constrained": 60_000,
-        "control": 30_000,
-        "minigrid": 40_000,
-        "minigrid/key-swap": 40_000,
-        "minigrid/lava": 60_000,
-        "minigrid/new-object": 40_000,
-    }
+    frames, mini_frames = FRAMES.get(family, (1_000_000, 20_000))
     repeat = getattr(FAMILIES[family](), "frames_per_step", 1)
     if scale == "paper":
-        train = {"steps": frames.get(family, 1_000_000) // repeat}
+        train = {"steps": frames // repeat}
     elif scale == "mini":
-        train = {"steps": mini_frames.get(family, 20_000) // repeat}
+        train = {"steps": mini_frames // repeat}
     else:
         train = {"steps": 300}
     every = {"paper": 10_000, "mini": 1000, "debug": 100}[scale]
