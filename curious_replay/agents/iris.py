@@ -40,12 +40,12 @@ class Iris(Agent):
         if not spaces.discrete:
             raise UsageError(
                 f"IRIS knows discrete actions only, and here they are {spaces.actions} continuous "
-                "ones: choose another --env, or the agent dreamerv3"
+                "ones: choose another environment, or the agent dreamerv3"
             )
         if spaces.image is None or spaces.vector:
             raise UsageError(
                 f"IRIS sees an image and nothing beside it, and here {spaces.vector} numbers are "
-                "observed too: choose another --env, or the agent dreamerv3"
+                "observed too: choose another environment, or the agent dreamerv3"
             )
         self.config = config
         size, pixels = SIZES[config.size], spaces.image[0]

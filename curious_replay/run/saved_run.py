@@ -81,20 +81,20 @@ def evaluate(
     `episode_frames`: how long they are, by default as long as those the agent was trained on.
     """
     if episodes < 1:
-        raise UsageError(f"--episodes must be at least 1, got {episodes}")
+        raise UsageError(f"episodes must be at least 1, got {episodes}")
     if video is not None and Path(video).suffix != ".mp4":
-        raise UsageError(f"--video must end in .mp4, got {str(video)!r}")
+        raise UsageError(f"video must end in .mp4, got {str(video)!r}")
     if video is not None and run.facts.spaces.image is None:
-        raise UsageError(f"--video: {run.config.choice.env} shows no image")
+        raise UsageError(f"there can be no video: {run.config.choice.env} shows no image")
     if seed < 0:
-        raise UsageError(f"--seed must be a whole number from 0 on, got {seed}")
+        raise UsageError(f"seed must be a whole number from 0 on, got {seed}")
     if phase is not None and not run.facts.has_phases:
         raise UsageError(
-            f"--phase {phase!r}: {run.config.choice.env} has no phases that it can be put into; "
+            f"phase {phase!r}: {run.config.choice.env} has no phases that it can be put into; "
             "leave it out"
         )
     if phase is not None and run.facts.phases and phase not in run.facts.phases:
-        raise UsageError(f"--phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
+        raise UsageError(f"phase must be one of {', '.join(run.facts.phases)}, got {phase!r}")
     config = run.config
     if episode_frames is not None:
         config = _with_episodes_of(episode_frames, config)
@@ -116,9 +116,9 @@ def evaluate(
 def _with_episodes_of(frames: int, config: Config) -> Config:
     """Return the settings, with episodes of so many frames."""
     if not isinstance(config.env, SimulatedConfig):
-        raise UsageError(f"--episode-frames: episodes of {config.choice.env} end by themselves")
+        raise UsageError(f"episode_frames: episodes of {config.choice.env} end by themselves")
     if frames < 1:
-        raise UsageError(f"--episode-frames must be at least 1, got {frames}")
+        raise UsageError(f"episode_frames must be at least 1, got {frames}")
     steps = -(-frames // config.env.frames_per_step)
     limit = replace(config.eval, max_steps=max(config.eval.max_steps, steps))
     return replace(config, env=replace(config.env, episode_frames=frames), eval=limit)

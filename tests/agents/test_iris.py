@@ -310,9 +310,9 @@ def test_a_part_whose_weights_are_not_finite_is_named(part):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_after": 5, "actor_after": 4}, r"--agent.actor-after must be at least .* \(5\)"),
-        ({"vgg": "a"}, "--agent.vgg needs --agent.lpips"),
-        ({"lpips": "a"}, "--agent.lpips needs --agent.vgg"),
+        ({"model_after": 5, "actor_after": 4}, r"actor_after must be at least .* \(5\)"),
+        ({"vgg": "a"}, "vgg needs lpips"),
+        ({"lpips": "a"}, "lpips needs vgg"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(changes, message):

@@ -102,14 +102,14 @@ def test_files_that_do_not_fit_are_refused(weights, tmp_path):
         with pytest.raises(ValueError, match=message):
             PerceptualLoss(str(vgg), str(lpips), torch.device("cpu"))
 
-    refused("--agent.vgg: there is no file .*nowhere", vgg=tmp_path / "nowhere")
-    refused("--agent.vgg: .* has no tensor features.0.weight", vgg=lpips)
+    refused("vgg: there is no file .*nowhere", vgg=tmp_path / "nowhere")
+    refused("vgg: .* has no tensor features.0.weight", vgg=lpips)
     wrong = tmp_path / "wrong.safetensors"
     save_file({"lin0.model.1.weight": torch.zeros(1, 3, 1, 1)}, wrong)
     refused(r"lin0.model.1.weight .* must have the shape \[1, 64, 1, 1\], got \[1, 3, 1, 1\]",
             lpips=wrong)  # fmt: skip
     for name in ("text.pth", "text.safetensors"):
         (tmp_path / name).write_text("no weights")
-        refused("--agent.lpips: .* is neither safetensors nor", lpips=tmp_path / name)
+        refused("lpips: .* is neither safetensors nor", lpips=tmp_path / name)
     torch.save(print, tmp_path / "code.pth")
-    refused("--agent.lpips: .* is neither safetensors nor", lpips=tmp_path / "code.pth")
+    refused("lpips: .* is neither safetensors nor", lpips=tmp_path / "code.pth")

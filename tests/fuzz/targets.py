@@ -144,7 +144,7 @@ def _write_weights(name: str) -> Callable[[Path], None]:
 def _read_weights(name: str) -> Read:
     def read(folder: Path) -> None:
         read_tensors(folder / name)  # as a checkpoint does; where weights are named, links are fine
-        perceptual._read("--agent.vgg", str(folder / name), WANTED, torch.device("cpu"))
+        perceptual._read("vgg", str(folder / name), WANTED, torch.device("cpu"))
 
     return read
 

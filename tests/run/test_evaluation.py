@@ -75,11 +75,11 @@ def test_the_command_prints_a_table_and_writes_a_video(trained, tmp_path, capsys
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{run}", "--episodes", "0"], "--episodes must be at least 1"),
-        (["{run}", "--video", "video.avi"], "--video must end in .mp4, got 'video.avi'"),
-        (["{run}", "--phase", "ball"], "--phase must be one of empty, object, got 'ball'"),
+        (["{run}", "--episodes", "0"], "episodes must be at least 1"),
+        (["{run}", "--video", "video.avi"], "video must end in .mp4, got 'video.avi'"),
+        (["{run}", "--phase", "ball"], "phase must be one of empty, object, got 'ball'"),
         (["{run}", "--episode-frames", "9"], "episodes of toy/two-rooms end by themselves"),
-        (["{run}", "--seed", "-3"], "--seed must be a whole number from 0 on, got -3"),
+        (["{run}", "--seed", "-3"], "seed must be a whole number from 0 on, got -3"),
         (["{run}", "--device", "cuda"], "curious: --device cuda: torch finds no graphics card"),
         (["nowhere"], "nowhere holds no run"),
     ],
@@ -96,7 +96,7 @@ def test_a_phase_is_refused_where_none_can_be_chosen(env, tmp_path, capsys):
     command = ["eval", str(tmp_path / "run"), "--episodes", "1"]
     assert cli.main([*command, "--phase", "late"]) == 2
     said = capsys.readouterr().err
-    assert f"--phase 'late': {env} has no phases that it can be put into; leave it out" in said
+    assert f"phase 'late': {env} has no phases that it can be put into; leave it out" in said
     assert cli.main(command) == 0
 
 
@@ -129,7 +129,7 @@ def test_episodes_may_be_longer_than_in_training(tmp_path, capsys):
         assert cli.main([*command, *more]) == 0
         assert capsys.readouterr().out.splitlines()[1].split()[-2] == str(steps)
     assert cli.main([*command, "--episode-frames", "0"]) == 2
-    assert "--episode-frames must be at least 1" in capsys.readouterr().err
+    assert "episode_frames must be at least 1" in capsys.readouterr().err
 
 
 def test_light_commands_do_not_wait_for_torch():

@@ -41,7 +41,7 @@ def test_the_command_line_of_the_docs(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["eval", str(folder), "--phase", "after", "--episodes", "2"]) == 0
     assert "after" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="--phase must be one of before, after, got 'later'"):
+    with pytest.raises(ValueError, match="phase must be one of before, after, got 'later'"):
         evaluate(load_agent(folder), episodes=1, phase="later")
 
 

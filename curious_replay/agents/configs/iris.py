@@ -132,11 +132,9 @@ class IrisConfig:
     def __post_init__(self) -> None:
         if self.actor_after < self.model_after:
             raise UsageError(
-                f"--agent.actor-after must be at least --agent.model-after ({self.model_after}): "
+                f"actor_after must be at least model_after ({self.model_after}): "
                 f"actor and critic learn inside the world model, got {self.actor_after}"
             )
         if bool(self.vgg) != bool(self.lpips):
             given, missing = ("vgg", "lpips") if self.vgg else ("lpips", "vgg")
-            raise UsageError(
-                f"--agent.{given} needs --agent.{missing}: the perceptual loss is made of both"
-            )
+            raise UsageError(f"{given} needs {missing}: the perceptual loss is made of both")

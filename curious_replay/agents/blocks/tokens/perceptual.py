@@ -38,12 +38,12 @@ class PerceptualLoss:
                 wanted[f"features.{number}.weight"] = (channels, inputs, 3, 3)
                 wanted[f"features.{number}.bias"] = (channels,)
                 inputs = channels
-        self._convs = _read("--agent.vgg", vgg, wanted, device)
+        self._convs = _read("vgg", vgg, wanted, device)
         linear: dict[str, tuple[int, ...]] = {
             f"lin{stage}.model.1.weight": (1, channels, 1, 1)
             for stage, (_, channels) in enumerate(STAGES)
         }
-        self._linear = [*_read("--agent.lpips", lpips, linear, device).values()]
+        self._linear = [*_read("lpips", lpips, linear, device).values()]
         self._shift = torch.tensor(SHIFT, device=device).view(3, 1, 1)
         self._scale = torch.tensor(SCALE, device=device).view(3, 1, 1)
 
@@ -65,26 +65,26 @@ class PerceptualLoss:
 
 
 def _read(
-    option: str, path: str, wanted: dict[str, tuple[int, ...]], device: torch.device
+    setting: str, path: str, wanted: dict[str, tuple[int, ...]], device: torch.device
 ) -> dict[str, Tensor]:
     """Return the wanted tensors of a file; other ones in it are left aside."""
     if not Path(path).is_file():
-        raise UsageError(f"{option}: there is no file {path}")
+        raise UsageError(f"{setting}: there is no file {path}")
     try:
         found = read_tensors(Path(path).resolve())  # which may lie in a cache made of links
     except UnreadableError as error:
-        raise UsageError(f"{option}: {error}") from error
+        raise UsageError(f"{setting}: {error}") from error
     read = {}
     for name, shape in wanted.items():
         tensor = found.get(name)
         if tensor is None:
-            raise UsageError(f"{option}: {path} has no tensor {name}")
+            raise UsageError(f"{setting}: {path} has no tensor {name}")
         if tensor.shape != shape:
             raise UsageError(
-                f"{option}: {name} in {path} must have the shape {list(shape)}, "
+                f"{setting}: {name} in {path} must have the shape {list(shape)}, "
                 f"got {list(tensor.shape)}"
             )
         if not (tensor.is_floating_point() and tensor.layout is torch.strided):
-            raise UsageError(f"{option}: {name} in {path} must be a plain array of floats")
+            raise UsageError(f"{setting}: {name} in {path} must be a plain array of floats")
         read[name] = tensor.to(device, torch.float32)
     return read
