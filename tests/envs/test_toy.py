@@ -196,6 +196,17 @@ def test_object_does_not_appear_on_the_agent():
     assert info["log_object_position"].tolist() == [3, 10]
 
 
+def test_a_clock_that_is_set_is_followed_at_once():
+    env = TwoRooms(schedule=((0, "empty"), (10, "object")), view=None, render_mode="rgb_array")
+    env.reset(seed=0)
+    seen = [magenta_pixels(env.render())]
+    for change in (lambda: env.set_frame(10), lambda: env.set_phase("empty"),
+                   lambda: env.set_phase(None), lambda: env.set_frame(9)):  # fmt: skip
+        change()
+        seen.append(magenta_pixels(env.render()))
+    assert [number > 0 for number in seen] == [False, True, False, True, False]
+
+
 def test_two_rooms_goes_on_unless_given_a_length():
     env = TwoRooms(length=2)
     env.reset(seed=0)
