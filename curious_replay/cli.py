@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+import curious_replay
 from curious_replay import host
 from curious_replay.errors import UsageError
 
@@ -38,22 +39,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] in ("-h", "--help"):
         _print_help(console)
         return 0 if given else 2
-    name, *rest = given
-    if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-        print(f"curious: unknown command {name!r}; {guess}", file=sys.stderr)
-        return 2
-    host.prepare()
-    command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
     try:
-        return int(command.main(rest, console))
+        return _run(given, console)
     except BrokenPipeError:  # whoever read the output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except UsageError as mistake:
         print(f"curious: {mistake}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("curious: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except OSError as error:  # of the machine: a disk that is full, a file that may not be read
+        print(f"curious: {_told(error)}", file=sys.stderr)
+        return 1
+
+
+def _run(given: Sequence[str], console: Console) -> int:
+    """Import the command and run it."""
+    name, *rest = given
+    if name == "--version":
+        print(f"curious-replay {curious_replay.__version__}")
+        return 0
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+        raise UsageError(f"unknown command {name!r}; {guess}")
+    host.prepare()
+    command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
+    return int(command.main(rest, console))
+
+
+def _told(error: OSError) -> str:
+    """Return an error of the machine in one line: the file it is about, and what is wrong."""
+    if error.filename is None or error.strerror is None:
+        return " ".join(str(error).split()) or type(error).__name__
+    return f"{os.fsdecode(error.filename)}: {error.strerror}"
 
 
 def _print_help(console: Console) -> None:
@@ -64,6 +85,7 @@ def _print_help(console: Console) -> None:
         table.add_row(f"  {name}", does)
     console.print(table)
     console.print("\n`curious COMMAND --help` shows the options of one.", highlight=False)
+    console.print("`curious --version` says which version this is.", highlight=False)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from curious_replay.commands.outputs import check_file
 from curious_replay.commands.renamed import renamed
 from curious_replay.demo import verdict
 from curious_replay.demo.branches import Trial
@@ -60,7 +61,10 @@ def main(arguments: Sequence[str], console: Console) -> int:
     plan = QUICK if command.quick else Plan()
     seeds = range(command.seed, command.seed + command.seeds)
     began = time.monotonic()
-    command.out.parent.mkdir(parents=True, exist_ok=True)  # before anything takes time
+    check_file("--out", command.out)
+    if command.video is not None:
+        check_file("--video", command.video)
+    command.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as replay:
         with _progress(console) as progress:
             task = progress.add_task("training", total=len(seeds) * plan.all_updates)

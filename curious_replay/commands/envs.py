@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from curious_replay.commands.outputs import check_file
 from curious_replay.envs import make, registry
 from curious_replay.envs.drawing.video import record_random_policy, write_gif
 from curious_replay.errors import UsageError
@@ -72,6 +73,8 @@ class ShowEnv:
         """Write the video and say what is on it."""
         if self.name == "switch":
             raise UsageError("a switch is made of other worlds: name one of them")
+        out = self.out or Path("out") / f"{self.name.replace('/', '-')}.gif"
+        check_file("--out", out)
         known = registry.arguments(self.name)
         kwargs: dict[str, object] = {"image_size": self.image_size}
         for argument, value, default in (
@@ -84,7 +87,6 @@ class ShowEnv:
                 raise UsageError(f"{self.name} has no {argument}, so it cannot be {value!r}")
         env = make(self.name, scale=self.scale, **kwargs)
         video = record_random_policy(env, self.frames, self.seed)
-        out = self.out or Path("out") / f"{self.name.replace('/', '-')}.gif"
         speed = env.metadata["render_fps"]
         write_gif(video.pictures, out, zoom=self.zoom, pictures_per_second=speed)
         camera = f", camera {env.get_wrapper_attr('camera_name')}" if "camera" in known else ""

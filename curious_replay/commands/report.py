@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 
 from curious_replay.analysis.load import Run, load_runs
+from curious_replay.commands.outputs import check_file, check_folder
 from curious_replay.errors import UsageError
 from curious_replay.report.page import Report, report
 
@@ -34,6 +35,9 @@ def main(arguments: Sequence[str], console: Console) -> int:
     command = tyro.cli(ReportCommand, args=list(arguments), prog="curious report")
     if not command.runs:
         raise UsageError("name run folders, or folders that hold them: curious report runs")
+    check_file("--out", command.out)
+    if command.files is not None:
+        check_folder("--files", command.files)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         found = load_runs(command.runs)

@@ -5,12 +5,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Literal
 
 import tyro
 from rich.console import Console
 
+from curious_replay.commands.outputs import check_folder
 from curious_replay.errors import UsageError
 from curious_replay.experiments import catalogue, page
 from curious_replay.experiments.experiment import Experiment
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
         return 0
     name = chosen[0].name if len(chosen) == 1 else command.experiment
     out = command.out or Path("out") / f"{name}-{command.scale}"
-    _check_writable(out)
+    check_folder("--out", out)
     trunks = {entry.task.trunk.name for entry in sweep.entries.values() if entry.task.trunk}
     trunks &= sweep.entries.keys()
     count = f"{len(sweep.entries)} runs{f' ({len(trunks)} of them trunks)' if trunks else ''}"
@@ -162,19 +162,6 @@ def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
 def _task(job: Job, runs: Path) -> Task:
     trunk = None if job.trunk is None else _task(job.trunk, runs)
     return Task(job.name, job.config.to_json(), job.folder(runs), trunk)
-
-
-def _check_writable(out: Path) -> None:
-    """Check that the folder for the page can be made, or is there and writable.
-
-    This comes before days of computing.
-    """
-    there = next(place for place in (out, *out.parents) if place.exists())
-    try:
-        with TemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        raise UsageError(f"--out: nothing can be written to {out}: {error.strerror}") from error
 
 
 def _write(

@@ -1,11 +1,12 @@
 """Seeds side by side: as many processes as cores, and no seed that would not be done in time."""
 
+import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import count
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,15 @@ def run_trials(
     if wanted == 1:
         return _one_by_one(jobs, deadline, show)
     # Threads would wait for each other: with networks this small, Python is half the work.
-    context = get_context("spawn")
+    context = multiprocessing.get_context("spawn")
     updates = context.Value("q", 0)
     with ProcessPoolExecutor(wanted, context, _prepare, (updates,)) as pool:
-        return _side_by_side(pool, wanted, jobs, deadline, lambda: show(updates.value))
+        try:
+            return _side_by_side(pool, wanted, jobs, deadline, lambda: show(updates.value))
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.kill()  # nobody waits for what they would come to
+            raise
 
 
 def _one_by_one(jobs: list[Job], deadline: Deadline, show: Callable[[int], None]) -> list[Trial]:
@@ -90,7 +96,7 @@ def _side_by_side(
             job = next(waiting, None)
             if job is None:
                 break
-            running[pool.submit(_run_here, *job)] = time.monotonic()
+            running[_submit(pool, job)] = time.monotonic()
         if not running:
             return sorted(trials, key=lambda trial: trial.seed)
         done, _ = wait(running, REFRESH_SECONDS, FIRST_COMPLETED)
@@ -98,6 +104,24 @@ def _side_by_side(
             deadline.finish(running.pop(each))
             trials.append(each.result())
         show()
+
+
+def _submit(pool: ProcessPoolExecutor, job: Job) -> Future[Trial]:
+    """Submit a job; processes that are begun for it never hear Ctrl-C, which is for this one.
+
+    Here it counts when they are begun: halfway, they would complain.
+    """
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which they inherit
+    try:
+        submitted = pool.submit(_run_here, *job)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt
+    return submitted
 
 
 def _prepare(updates: Any) -> None:

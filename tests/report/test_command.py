@@ -3,6 +3,7 @@
 from helpers.folders import write_run
 
 from curious_replay import cli
+from curious_replay.report.page import Report
 
 
 def test_methods_cannot_differ_in_what_no_run_has(tmp_path, capsys):
@@ -22,10 +23,23 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, capsys):
     write_run(tmp_path / "a")
     (tmp_path / "file").touch()
     for options, said in (
-        (["--out", "{}"], "{} cannot be written (Is a directory); choose another --out"),
-        (["--out", "{}/file/r.html"], "{}/file cannot be written (File exists); choose another -"),
-        (["--out", "{}/r.html", "--files", "{}/file"], "choose another --out or --files"),
+        (["--out", "{}"], "--out must be a file, got the folder {}"),
+        (["--out", "{}/file/r.html"], "--out: nothing can be written to {}/file/r.html: Not a dir"),
+        (["--out", "{}/r.html", "--files", "{}/file"], "--files: nothing can be written to {}/fi"),
     ):
         given = [option.format(tmp_path) for option in options]
         assert cli.main(["report", str(tmp_path / "a"), *given]) == 2
         assert said.format(tmp_path) in capsys.readouterr().err
+
+
+def test_a_disk_that_fills_up_meanwhile_is_told(tmp_path, monkeypatch, capsys):
+    write_run(tmp_path / "a")
+
+    def full(self, out, files):
+        raise OSError(28, "No space left on device", str(out))
+
+    monkeypatch.setattr(Report, "save", full)
+    page = tmp_path / "r.html"
+    assert cli.main(["report", str(tmp_path / "a"), "--out", str(page)]) == 2
+    said = f"{page} cannot be written (No space left on device); choose another --out"
+    assert said in capsys.readouterr().err

@@ -23,6 +23,8 @@ MakeEnv = Callable[[], gymnasium.Env]
 
 FOR_THE_MAIN_PROCESS = {signal.SIGTERM, signal.SIGUSR2}
 """What schedulers send to all processes of a job; SIGUSR2 is how submitit says it is time."""
+HELD_BACK = {*FOR_THE_MAIN_PROCESS, signal.SIGINT}
+"""The same and Ctrl-C, from a worker that is only being born."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ class Worker:
                   self._memory),
             daemon=True,
         )  # fmt: skip
-        # A scheduler's signals reach all processes; only the main one decides what follows. So they
-        # are held back from the worker until it can ignore them, and from the server that forks it.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_MAIN_PROCESS)
+        # These signals reach all processes; only the main one decides what follows. So they are
+        # held back from the worker until it can ignore them, and from the server that forks it.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
         try:
             self.process.start()
         finally:
@@ -170,7 +172,7 @@ def _run(
     # A handler, for what is ignored would be ignored by programs that an environment starts, too.
     for number in FOR_THE_MAIN_PROCESS:
         signal.signal(number, lambda number, frame: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, FOR_THE_MAIN_PROCESS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
     parent_pipe.close()
     try:
         env = make_env()
