@@ -130,6 +130,8 @@ def _run(
                     error.add_note(IN_TRAINING)
                     raise
         finally:
+            if told := trainer.told_restarts():
+                progress.note(told)
             trainer.close()
     return Outcome(finished, stop.signal, trainer.counters.step)
 

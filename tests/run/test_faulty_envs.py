@@ -2,7 +2,7 @@
 
 import json
 import re
-from functools import partial
+from dataclasses import replace
 
 import pytest
 from helpers.runs import config, lines, run
@@ -33,8 +33,7 @@ IN_PROCESSES = {"crash": "exit code 7", "hang": "gave no answer for 5 seconds"}
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    made = partial(environments.RestartingVectorEnv, restarts=QUICK)
-    monkeypatch.setattr(environments, "RestartingVectorEnv", made)
+    monkeypatch.setattr(environments, "DEFAULT_RESTARTS", QUICK)
 
 
 def settings(how, until="", kind="Breaks", processes=False):
@@ -88,6 +87,37 @@ def test_what_stays_wrong_ends_the_run_with_the_reason_and_the_way_on(tmp_path, 
     assert "environment 0 failed 3 times in a row, the last time:" in said
     assert "2 of 3 numbers are NaN or infinite" in said
     assert "saved last at step 14: `curious train --logdir" in said
+
+
+def broken(tmp_path, *more):
+    return [
+        "train", "--env", "own_envs:Breaks", "--agent", "fake", "--scale", "debug",
+        "--env.no-processes", "--env.num-envs", "2", "--logdir", str(tmp_path / "run"), *more,
+    ]  # fmt: skip
+
+
+def test_restarts_are_counted_at_the_end(tmp_path, capsys):
+    once = json.dumps({"how": "nan", "until": str(tmp_path / "mended")})
+    assert cli.main(broken(tmp_path, "--env.arguments-json", once)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "environments were restarted 1 times, number 0 1 of them: `worker_restarted`" in said
+    assert cli.main(broken(tmp_path, "--logdir", str(tmp_path / "good"))) == 0
+    assert "restarted" not in capsys.readouterr().out
+
+
+def test_a_limit_of_restarts_ends_the_run_and_may_be_raised(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(environments, "DEFAULT_RESTARTS", replace(QUICK, limit=99))
+    nan = ["--env.arguments-json", '{"how": "nan"}', "--env.max-restarts"]
+    assert cli.main(broken(tmp_path, *nan, "3")) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "failed, and --env.max-restarts allows 3 restarts in all, which were made" in said
+    assert "2 of 3 numbers are NaN or infinite" in said
+    resume = ["train", "--logdir", str(tmp_path / "run"), "--resume", "--env.max-restarts"]
+    assert cli.main([*resume, "0"]) == 1  # it may change; restarts count from the start on
+    assert "--env.max-restarts allows 0 restarts" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main([*resume, "-1"])
+    assert "--env.max-restarts must be at least 0, got -1" in capsys.readouterr().err
 
 
 def test_a_log_that_changes_its_shape_is_said(tmp_path):

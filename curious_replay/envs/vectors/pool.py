@@ -31,6 +31,7 @@ class Restarts:
     step_timeout: float = 60.0  # for a step, or the reset that follows the end of an episode
     start_timeout: float = 300.0  # to make an environment and reset it, or for a call
     limit: int = 5  # failures of one worker in a row; one more stops the run
+    in_all: int | None = None  # restarts of all workers; one more failure stops the run
     forgive_after: int = 10_000  # steps without a failure that end such a row
     first_pause: float = 0.5
     longest_pause: float = 30.0
@@ -86,6 +87,11 @@ class WorkerPool:
                 raise WorkerError(
                     f"environment {index} failed {self._failures[index]} times in a row, "
                     f"the last time: {failure.reason}"
+                )
+            if self.policy.in_all is not None and self.restarts.sum() >= self.policy.in_all:
+                raise WorkerError(
+                    f"environment {index} failed, and --env.max-restarts allows "
+                    f"{self.policy.in_all} restarts in all, which were made: {failure.reason}"
                 )
             pause = self.policy.pause(int(self._failures[index]))
             logger.warning(

@@ -65,6 +65,11 @@ class Evaluation:
             video = False
         return played
 
+    @property
+    def restarts(self) -> int:
+        """How often its environment was restarted."""
+        return 0 if self._envs is None else int(self._envs.restarts.sum())
+
     def close(self) -> None:
         """End the environment."""
         if self._envs is not None:

@@ -118,6 +118,18 @@ class Trainer:
                 self.watch.time("wait", self.driver.receive)
             self.progress.show(asdict(self.counters), {})
 
+    def told_restarts(self) -> str:
+        """Return how often environments failed and were restarted since the start; "" if never."""
+        each = self.driver.envs.restarts
+        total = int(each.sum()) + self.evaluation.restarts
+        if not total:
+            return ""
+        worst = int(each.argmax())
+        return (
+            f"environments were restarted {total} times, number {worst} {each[worst]} of them: "
+            "`worker_restarted` in episodes.jsonl says when. --env.max-restarts sets a limit"
+        )
+
     def close(self) -> None:
         """End all environments and threads."""
         self._opened.close()

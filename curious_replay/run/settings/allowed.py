@@ -9,7 +9,8 @@ from curious_replay.run.settings.config import Config, differences
 CHANGEABLE = (
     "--train.steps", "--train.log-every", "--train.save-every", "--train.save-minutes",
     "--train.nonfinite", "--train.nonfinite-limit", "--train.device", "--train.threads",
-    "--env.processes", "--env.camera", "--replay.storage", "--eval.*", "--record.*",
+    "--env.processes", "--env.max-restarts", "--env.camera", "--replay.storage", "--eval.*",
+    "--record.*",
 )  # fmt: skip
 """When a run is resumed: how long it is, what is shown, where it runs."""
 FORKABLE = (*CHANGEABLE, "--replay", "--replay.*", "--train.ratio", "--agent.*lr")

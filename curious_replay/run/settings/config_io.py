@@ -90,6 +90,7 @@ LATER = {
     "agent.task_actor": "on",
     "env.appears": "fixed",
     "env.floor": "plain",
+    "env.max_restarts": None,
     "env.rooms": 2,
     "env.television": 0,
     "record.keep_at": (),

@@ -22,6 +22,10 @@ class EnvConfig:
     image_size: int = 64
     """Pixels of a picture, per side: 32, 64 or 128, and 16 in grids and in worlds of your own."""
 
+    max_restarts: Annotated[int | None, Within(0)] = None
+    """Restarts of environments that failed, of all together, after which one more failure stops
+    the run; None: only failures in a row do."""
+
     image_sizes: ClassVar[tuple[int, ...]] = tuple(s for s in IMAGE_SIZES if s >= LEAST)
 
     def __post_init__(self) -> None:
@@ -43,7 +47,7 @@ class EnvConfig:
 
     def arguments(self) -> dict[str, Any]:
         """Return the environment's own arguments; None leaves it its own choice."""
-        shared = ("num_envs", "processes")
+        shared = ("num_envs", "processes", "max_restarts")
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in shared}
         return {name: value for name, value in values.items() if value is not None}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from curious_replay.envs import registry
 from curious_replay.envs.saved import can_save
 from curious_replay.envs.schedule import PhaseClock
 from curious_replay.envs.switch import Switch
+from curious_replay.envs.vectors.pool import DEFAULT_RESTARTS
 from curious_replay.envs.vectors.vector import RestartingVectorEnv
 from curious_replay.run.record.serialize import pack
 from curious_replay.run.settings.env_base import EnvConfig
@@ -96,11 +97,17 @@ def _naming(world: str) -> Iterator[None]:
 def make_envs(name: str, config: EnvConfig, num_envs: int) -> RestartingVectorEnv:
     """Make environments side by side, each in a process if the settings say so."""
     # Processes know no names that were registered in this one.
+    if isinstance(config, SwitchConfig):
+        worlds = {phase: registry.ALIASES.get(w, w) for phase, w in config.worlds().items()}
+        config = replace(config, phases=tuple(f"{p}={w}" for p, w in worlds.items()))
     make = partial(make_env, registry.ALIASES.get(name, name), config, num_envs)
     # What modules of others do when they are imported nobody knows: they are left to the workers.
     ours = [] if family_of(name) in ("user", "switch") else [registry.find(name).module]
     return RestartingVectorEnv(
-        [make] * num_envs, processes=config.processes, preload=[__name__, *ours]
+        [make] * num_envs,
+        restarts=replace(DEFAULT_RESTARTS, in_all=config.max_restarts),
+        processes=config.processes,
+        preload=[__name__, *ours],
     )
 
 
