@@ -32,30 +32,40 @@ def run(command, **kwargs):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Built as `make wheel` does, from a copy: a build leaves files behind."""
-    copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("wheel")
+def copy_of_the_checkout(tmp_path_factory):
+    """A build leaves files behind."""
+    copy = tmp_path_factory.mktemp("copy")
     for name in SOURCES:
         shutil.copy(ROOT / name, copy)
     shutil.copytree(PACKAGE, copy / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built as `make wheel` does."""
+    copy, out = copy_of_the_checkout(tmp_path_factory), tmp_path_factory.mktemp("wheel")
     options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", out]
     run([sys.executable, "-m", "pip", "wheel", *options, copy])
     [made] = out.glob("*.whl")
     return made
 
 
-@pytest.fixture(scope="module")
-def home(wheel, tmp_path_factory):
-    """An environment that has the wheel, and the libraries of this one."""
+def home_with(tmp_path_factory, *installed):
+    """An environment that has this, and the libraries of the environment of the tests."""
     folder = tmp_path_factory.mktemp("home")
     venv.create(folder / "venv", with_pip=False, symlinks=True)
     python = folder / "venv/bin/python"
     [site] = (folder / "venv/lib").glob("python*/site-packages")
     (site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
-    run([*pip, "--no-deps", "--no-index", "--force-reinstall", wheel])
-    return folder
+    run([*pip, "--no-deps", "--no-index", "--force-reinstall", *installed])
+    return folder, site
+
+
+@pytest.fixture(scope="module")
+def home(wheel, tmp_path_factory):
+    return home_with(tmp_path_factory, wheel)[0]
 
 
 def curious(home, *arguments):
@@ -89,7 +99,22 @@ def test_its_commands(home):
     helped = curious(home, "--help")
     assert "train an agent, or go on with a run" in helped
     assert "object-interaction-removal" in curious(home, "envs")
-    assert "crafter-hyperparameters" in curious(home, "experiments")
+    assert "crafter-hyperparameters" in curious(home, "experiments", "--no-hours")
+
+
+def test_type_checkers_find_an_editable_install(tmp_path_factory):
+    copy = copy_of_the_checkout(tmp_path_factory)
+    home, site = home_with(tmp_path_factory, "--no-build-isolation", "--editable", copy)
+    (site / "lent.pth").unlink()  # nothing but the install itself is to be found
+    program = home / "program.py"
+    program.write_text(
+        "from curious_replay import Curious\nfrom curious_replay.replay import ReplayBuffer\n"
+        "reveal_type(ReplayBuffer(capacity=8, length=2, rule=Curious()))\n"
+    )
+    options = ["--python-executable", home / "venv/bin/python", "--cache-dir", home / "cache"]
+    checker = [sys.executable, "-m", "mypy", "--config-file", os.devnull]
+    said = run([*checker, "--follow-imports", "silent", *options, program], cwd=home)
+    assert 'Revealed type is "curious_replay.replay.buffer.ReplayBuffer"' in said
 
 
 @pytest.mark.slow
