@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from curious_replay.envs.switch import Switch
     from curious_replay.envs.vectors.vector import make_vector
     from curious_replay.errors import UsageError
+    from curious_replay.experiments.catalogue import register_experiment
     from curious_replay.replay.batch import Batch
     from curious_replay.replay.buffer import ReplayBuffer
     from curious_replay.replay.mixture import Balanced, Mixture
@@ -59,6 +60,7 @@ _HOMES = {
     "analysis.load": ("load_run",),
     "run.settings.agents": ("register_agent",),
     "run.settings.replay_config": ("register_rule",),
+    "experiments.catalogue": ("register_experiment",),
     "errors": ("UsageError",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -92,6 +94,7 @@ __all__ = [
     "preset",
     "register_agent",
     "register_env",
+    "register_experiment",
     "register_rule",
     "train",
 ]

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import curious_replay
-from curious_replay import host
+from curious_replay import host, plugins
 from curious_replay.errors import UsageError
 
 # name: (module below curious_replay.commands, what it does)
@@ -56,8 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str], console: Console) -> int:
-    """Import the command and run it."""
-    name, *rest = given
+    """Import the user's own code, then the command, and run it."""
+    own, words = plugins.taken_from(given)
+    name, *rest = words or [""]
     if name == "--version":
         print(f"curious-replay {curious_replay.__version__}")
         return 0
@@ -66,8 +67,13 @@ def _run(given: Sequence[str], console: Console) -> int:
         guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         raise UsageError(f"unknown command {name!r}; {guess}")
     host.prepare()
+    plugins.load(own)
     command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
-    return int(command.main(rest, console))
+    try:
+        return int(command.main(rest, console))
+    finally:
+        if {"-h", "--help"} & {*rest}:
+            _print_shared_options(console)
 
 
 def _told(error: OSError) -> str:
@@ -84,8 +90,17 @@ def _print_help(console: Console) -> None:
     for name, (_, does) in COMMANDS.items():
         table.add_row(f"  {name}", does)
     console.print(table)
+    _print_shared_options(console)
     console.print("\n`curious COMMAND --help` shows the options of one.", highlight=False)
     console.print("`curious --version` says which version this is.", highlight=False)
+
+
+def _print_shared_options(console: Console) -> None:
+    console.print("\nEvery command also takes", highlight=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for option, does in plugins.FORMS.items():
+        table.add_row(f"  {option}", does)
+    console.print(table)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ GROUPS = {
         "Choice", "preset", "Config", "train", "fork", "load_agent", "evaluate", "load_run",
         "UsageError",
     ),
-    "Your own": ("register_rule", "register_agent", "register_env"),
+    "Your own": ("register_rule", "register_agent", "register_env", "register_experiment"),
 }  # fmt: skip
 EXAMPLES = {
     "ReplayBuffer": """
@@ -145,6 +145,11 @@ EXAMPLES = {
     "register_env": """
         cr.register_env("count", "curious_replay.envs.toys.toy:CountingWorld")
         env = cr.make("count", length=5)
+    """,
+    "register_experiment": """
+        from curious_replay.experiments.control import toy_mirror
+
+        cr.register_experiment(replace(toy_mirror.EXPERIMENT, name="mirror-again", seeds=3))
     """,
 }
 INTRODUCTION = """# API reference

@@ -4,10 +4,9 @@ The model predicts what is seen next, and the reward, from what is seen now and 
 policy does what promises the most reward at once. All that an agent owes is here: memory of a
 policy, actions, updates that say how badly each step was predicted, and its settings.
 
-    python examples/linear_agent.py train --env CartPole-v1 --agent linear --replay curious
+    curious train --import examples/linear_agent.py --env CartPole-v1 --agent linear
 """
 
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 import curious_replay as cr
-from curious_replay import cli
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.interface import (
     Agent,
@@ -106,6 +104,3 @@ def preset(family: str, choice: cr.Choice) -> dict[str, dict[str, Any]]:
 
 
 cr.register_agent("linear", LinearConfig, Linear, preset, predicts_images=False)
-
-if __name__ == "__main__":
-    sys.exit(cli.main())

@@ -5,18 +5,16 @@ counts up to `cap` only. In a training loop of your own the class is all you nee
 
     buffer = ReplayBuffer(capacity=1_000_000, length=64, rule=Capped(cap=2.0))
 
-Registered, its fields are options of `--replay`, and this file is `curious` with one rule more:
+Registered, its fields are options of `--replay`, wherever this file is imported:
 
-    python examples/own_rule.py train --env toy/mirror --replay capped --replay.cap 2 --scale debug
+    curious train --import examples/own_rule.py --env toy/mirror --replay capped --replay.cap 2
 """
 
-import sys
 from dataclasses import dataclass
 
 import numpy as np
 
 import curious_replay as cr
-from curious_replay import cli
 from curious_replay.replay.rule import Floats, Signals, Visits
 
 
@@ -34,6 +32,3 @@ class Capped(cr.Curious):
 
 
 cr.register_rule("capped", Capped)
-
-if __name__ == "__main__":
-    sys.exit(cli.main())

@@ -1,5 +1,6 @@
 import os
 import signal
+import sys
 from multiprocessing import forkserver
 
 import pytest
@@ -51,3 +52,30 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def own_parts():
+    """Forgets, at the end or when it is called, what a test has registered and imported."""
+    from curious_replay import plugins  # noqa: PLC0415  # most tests do without all of these
+    from curious_replay.envs.registry import ALIASES  # noqa: PLC0415
+    from curious_replay.experiments.catalogue import OWN  # noqa: PLC0415
+    from curious_replay.run.settings.agents import AGENTS  # noqa: PLC0415
+    from curious_replay.run.settings.replay_config import REPLAYS  # noqa: PLC0415
+
+    tables = (ALIASES, AGENTS, REPLAYS, OWN, plugins._loaded)
+    before = [dict(table) for table in tables]
+    modules, paths = {*sys.modules}, [*sys.path]
+
+    def forget():
+        for table, known in zip(tables, before, strict=True):
+            table.clear()
+            table.update(known)
+        for name in {*sys.modules} - modules:
+            origin = getattr(sys.modules[name], "__file__", None) or ""
+            if not origin.startswith((sys.prefix, sys.base_prefix, str(host.COMPILED.parent))):
+                del sys.modules[name]
+        sys.path[:] = paths
+
+    yield forget
+    forget()

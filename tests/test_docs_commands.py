@@ -57,8 +57,9 @@ class UnderstoodError(Exception):
 
 
 @pytest.fixture
-def only_read(monkeypatch, tmp_path):
+def only_read(monkeypatch, tmp_path, own_parts):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     made = preset(Choice(env="toy/mirror", replay="uniform"))
     monkeypatch.setattr(fork, "load_config", lambda folder: made)  # runs that a reader has by then
     real = tyro.cli

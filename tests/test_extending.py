@@ -176,18 +176,26 @@ def test_the_experiment_of_the_measure_has_its_runs(tmp_path, monkeypatch, capsy
     assert [line.split()[-1].split("-")[3] for line in said] == ["uniform", "curious"] * 2
 
 
-def run_example(name, *arguments, cwd):
-    """Run an example as a user does; returns what it printed."""
-    command = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
+def curious(*arguments, cwd):
+    """Run a command as a user does; returns what it printed."""
+    command = [sys.executable, "-m", "curious_replay.cli", *map(str, arguments)]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_a_file_that_enters_a_rule_is_a_command_that_knows_it(tmp_path):
-    line = "train --env toy/mirror --replay capped --replay.cap 2 --scale debug"
-    assert f"python examples/own_rule.py {line}\n" in (EXAMPLES / "own_rule.py").read_text()
-    assert "--replay.cap" in run_example("own_rule.py", *line.split(), "--help", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("name", "line", "option"),
+    [
+        ("own_rule", "--env toy/mirror --replay capped --replay.cap 2", "--replay.cap"),
+        ("linear_agent", "--env CartPole-v1 --agent linear", "--agent.exploration"),
+    ],
+)
+def test_a_command_that_imports_a_file_knows_its_options(name, line, option, tmp_path):
+    path = EXAMPLES / f"{name}.py"
+    assert f"curious train --import examples/{path.name} {line}\n" in path.read_text()
+    helped = curious("train", "--import", path, *line.split(), "--help", cwd=tmp_path)
+    assert option in helped
 
 
 @pytest.mark.slow
@@ -205,7 +213,9 @@ EXPERIMENT = Experiment(
     settings={"debug": {"env.arguments_json": '{"change": 30, "wind": 0.1}'}},
 )
 """)
-    run_example("linear_agent.py", "sweep", "grid.py", "--scale", "debug", cwd=tmp_path)
+    parts = [word for name in ("linear_agent", "own_env") for word in
+             ("--import", EXAMPLES / f"{name}.py")]  # fmt: skip
+    curious("sweep", "grid.py", "--scale", "debug", *parts, cwd=tmp_path)
     results = json.loads((tmp_path / "out/grid-debug/results.json").read_text())
     values = [row["values"] for row in results["measures"][0]["rows"]]
     assert len(values) == 2

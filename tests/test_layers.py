@@ -19,6 +19,7 @@ OURS = {
     "untrusted": {"errors"},
     "machine": set(),
     "host": set(),
+    "plugins": {"errors", "run_folder", "untrusted"},
     "replay": {"durable", "untrusted"},
     "envs": {"errors", "untrusted"},
     "agents": {"errors", "bounds", "untrusted"},
@@ -29,6 +30,7 @@ OURS = {
         "run_folder",
         "untrusted",
         "machine",
+        "plugins",
         "replay",
         "envs",
         "agents",
@@ -36,12 +38,13 @@ OURS = {
     "analysis": {"run_folder", "untrusted", "replay"},  # steps are read from saved buffers
     "report": {"run_folder", "untrusted", "analysis"},
     "experiments": {"errors", "run_folder", "untrusted", "envs", "run", "analysis", "report"},
-    "sweep": {"errors", "host", "run_folder", "untrusted", "run", "analysis"},
+    "sweep": {"errors", "host", "run_folder", "untrusted", "plugins", "run", "analysis"},
     "demo": {"run_folder", "replay", "envs", "agents", "run", "analysis", "report"},
     "doctor": {"errors", "machine", "envs"},
     "commands": {
         "errors",
         "run_folder",
+        "plugins",
         "envs",
         "run",
         "analysis",
@@ -51,7 +54,7 @@ OURS = {
         "demo",
         "doctor",
     },
-    "cli": {"errors", "host"},  # finds commands by name when they are asked for
+    "cli": {"errors", "host", "plugins"},  # finds commands by name when they are asked for
 }
 HEAVY = {
     "torch", "mujoco", "dm_control", "gymnasium", "crafter", "matplotlib", "ray", "submitit",

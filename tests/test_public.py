@@ -63,21 +63,6 @@ def test_the_examples_of_the_page_run(tmp_path, own_parts):
             exec(make_api.example(name), space)
 
 
-@pytest.fixture
-def own_parts():
-    """Forgets, at the end, what a test has registered."""
-    from curious_replay.envs.registry import ALIASES  # noqa: PLC0415
-    from curious_replay.run.settings.agents import AGENTS  # noqa: PLC0415
-    from curious_replay.run.settings.replay_config import REPLAYS  # noqa: PLC0415
-
-    tables = (ALIASES, AGENTS, REPLAYS)
-    before = [dict(table) for table in tables]
-    yield
-    for table, known in zip(tables, before, strict=True):
-        table.clear()
-        table.update(known)
-
-
 PACKAGE = {
     "__init__.py": """
         import curious_replay as cr

@@ -42,6 +42,8 @@ class ListEnvs:
         if self.tag is None:
             table.add_row("minigrid/ID", "any task of it (list --tag minigrid)")
             table.add_row("switch", "any two worlds, one after the other")
+            for name, where in registry.ALIASES.items():
+                table.add_row(name, where)
         console.print(table)
         return 0
 

@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from curious_replay import plugins
 from curious_replay.commands.outputs import check_file
 from curious_replay.run.saved_run import evaluate, load_agent
 from curious_replay.run.settings.config import Device
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     command = tyro.cli(EvalCommand, args=list(arguments), prog="curious eval")
     if command.video is not None:
         check_file("--video", command.video)
+    plugins.confirm(command.run)
     run = load_agent(command.run, command.device, note=console.print)
     played = evaluate(
         run,

@@ -13,6 +13,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from curious_replay import plugins
 from curious_replay.commands.settings import Argument, SettingsCommand, given, values_of
 from curious_replay.commands.train import carry_out, reason
 from curious_replay.errors import UsageError
@@ -39,6 +40,8 @@ def parse(arguments: Sequence[str]) -> ForkCommand:
     named = bool(arguments) and not arguments[0].startswith("-")
     if not named and not {"-h", "--help"} & {*arguments}:
         raise UsageError("name the run first: curious fork RUN --logdir NEW [OPTIONS]")
+    if named:
+        plugins.confirm(Path(arguments[0]))
     base = load_config(arguments[0]) if named else preset(Choice())
     for name in ("env", "agent", "scale"):
         there, value = getattr(base.choice, name), given(arguments, name)

@@ -10,6 +10,7 @@ from typing import Literal
 import tyro
 from rich.console import Console
 
+from curious_replay import plugins
 from curious_replay.commands.outputs import check_folder
 from curious_replay.errors import UsageError
 from curious_replay.experiments import catalogue, page
@@ -83,7 +84,7 @@ class SweepCommand:
         words += ["--threads", str(self.threads)] if self.threads != 1 else []
         words += [] if self.images is None else ["--images", str(self.images)]
         words += ["--clips", *self.clips] if self.clips else []
-        return shlex.join(words)
+        return shlex.join([*words, *plugins.given_options()])
 
     @property
     def backgrounds(self) -> Settings:
@@ -109,6 +110,8 @@ def main(arguments: Sequence[str], console: Console) -> int:
         for entry in sweep.entries.values():
             console.print(f"{entry.status:<9} {entry.task.name}", highlight=False, soft_wrap=True)
         return 0
+    for entry in sweep.of_status("waiting"):
+        plugins.confirm(entry.task.folder)
     name = chosen[0].name if len(chosen) == 1 else command.experiment
     out = command.out or Path("out") / f"{name}-{command.scale}"
     check_folder("--out", out)
@@ -161,7 +164,7 @@ def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
 
 def _task(job: Job, runs: Path) -> Task:
     trunk = None if job.trunk is None else _task(job.trunk, runs)
-    return Task(job.name, job.config.to_json(), job.folder(runs), trunk)
+    return Task(job.name, job.config.to_json(), job.folder(runs), trunk, plugins.wanted())
 
 
 def _write(

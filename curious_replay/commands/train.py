@@ -16,6 +16,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
+from curious_replay import plugins
 from curious_replay.commands.settings import SELECTORS, SettingsCommand, given, values_of
 from curious_replay.errors import UsageError
 from curious_replay.run.settings.config import Choice, Config, load_config
@@ -93,8 +94,8 @@ def carry_out(config: Config, folder: Path, resume: bool, console: Console) -> i
     if outcome.signal is not None and not outcome.finished:
         name = signal.Signals(outcome.signal).name
         console.print(
-            f"stopped by {name} at step {outcome.step:,}, saved: `curious train --logdir {folder} "
-            "--resume` goes on",
+            f"stopped by {name} at step {outcome.step:,}, saved: `{plugins.resuming(folder)}` "
+            "goes on",
             highlight=False,
             soft_wrap=True,
         )
@@ -122,7 +123,7 @@ def _way_on(folder: Path) -> str:
     if not saved:
         return ""
     step = saved[0].name.rpartition("-")[2]
-    return f"\nsaved last at step {step}: `curious train --logdir {folder} --resume` goes on there"
+    return f"\nsaved last at step {step}: `{plugins.resuming(folder)}` goes on there"
 
 
 def _run_to_resume(base: Config, values: Mapping[str, str | None]) -> Config | None:
@@ -132,4 +133,7 @@ def _run_to_resume(base: Config, values: Mapping[str, str | None]) -> Config | N
         raise UsageError(f"--seed must be a whole number from 0 on, got {seed!r}")
     command = replace(TrainCommand(**values_of(base)), seed=int(seed))
     folder = Path(os.fspath(values["logdir"])) if values["logdir"] else command.folder
-    return load_config(folder) if (folder / CONFIG).exists() else None
+    if not (folder / CONFIG).exists():
+        return None
+    plugins.confirm(folder)
+    return load_config(folder)

@@ -35,12 +35,22 @@ MODULES = (
 """Those of the paper, in the order in which they are listed."""
 GROUP = "miniatures"
 """Stands for all of them."""
+OWN: dict[str, Experiment] = {}
+"""Those of the user's own, by name."""
+
+
+def register_experiment(experiment: Experiment) -> None:
+    """Make an experiment known to `curious sweep` and `curious experiments` by its name."""
+    name = experiment.name
+    if name == GROUP or experiments().get(name, experiment) is not experiment:
+        raise UsageError(f"there is an experiment {name!r} already: choose another name")
+    OWN[name] = experiment
 
 
 def experiments() -> dict[str, Experiment]:
-    """Return all experiments that come with the package, by name."""
+    """Return all experiments by name, those of the package first."""
     modules = [importlib.import_module(f"{__package__}.{module}") for module in MODULES]
-    found = [*(module.EXPERIMENT for module in modules), *MINIATURES]
+    found = [*(module.EXPERIMENT for module in modules), *MINIATURES, *OWN.values()]
     return {experiment.name: experiment for experiment in found}
 
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from curious_replay import plugins
 from curious_replay.durable import sync_folder
 from curious_replay.errors import UsageError
 from curious_replay.run.loop.changes import Changes
@@ -150,8 +151,8 @@ def _taking_shape(folder: Path) -> Iterator[Path]:
 def _refuse_taken(folder: Path) -> None:
     if (folder / CONFIG).exists():
         raise UsageError(
-            f"{folder} holds a run already: `curious train --logdir {folder} --resume` goes on "
-            "with it; for another, choose another --logdir"
+            f"{folder} holds a run already: `{plugins.resuming(folder)}` goes on with it; for "
+            "another, choose another --logdir"
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} must be a new or empty folder: choose another --logdir")

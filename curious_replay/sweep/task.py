@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from curious_replay.analysis.load import Run
 from curious_replay.errors import UsageError
+from curious_replay.plugins import Wanted
 from curious_replay.run.record.record_files import locked
 from curious_replay.run.settings.config import Config, differences, load_config
 from curious_replay.run_folder import CONFIG
@@ -33,6 +34,8 @@ class Task:
     """Absolute."""
     trunk: "Task | None" = None
     """The task that it begins where that one ends; None: it begins with its first step."""
+    plugins: tuple[Wanted, ...] = ()
+    """Code of the user's own, to be imported where the task is carried out."""
 
     @property
     def log(self) -> Path:

@@ -8,7 +8,7 @@ from typing import Protocol, TextIO
 
 from rich.console import Console
 
-from curious_replay import host
+from curious_replay import host, plugins
 from curious_replay.errors import UsageError
 from curious_replay.run.record.record_files import DamagedError, LockedError
 from curious_replay.run.settings.config import Config
@@ -76,6 +76,10 @@ def _train(task: Task, log: TextIO) -> int:
     from curious_replay.run.record.checkpoint import AllDamagedError  # noqa: PLC0415
     from curious_replay.run.training import train  # noqa: PLC0415
 
+    plugins.load(task.plugins)
+    for each in (task, task.trunk):
+        if each is not None:
+            plugins.confirm(each.folder)
     config, console = Config.from_json(task.config), Console(file=log, width=200)
     deadline, damage = time.monotonic() + LOCK_SECONDS, ""
     while True:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import curious_replay
+from curious_replay import plugins
 from curious_replay.run_folder import META
 from curious_replay.untrusted import UnreadableError, read_object
 
@@ -30,6 +31,7 @@ def describe() -> dict[str, Any]:
         "cpus": available_cpus(),
         "commit": commit,
         "dirty": dirty,
+        "plugins": plugins.describe(),
         "versions": {
             "curious_replay": curious_replay.__version__,
             "python": platform.python_version(),

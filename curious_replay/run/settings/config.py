@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
+from curious_replay import plugins
 from curious_replay.bounds import Within
 from curious_replay.errors import UsageError
 from curious_replay.run.record.files import read_json
@@ -222,7 +223,8 @@ def load_config(folder: str | Path) -> Config:
         check(values, dict, "the file")
         return Config.from_json(values)
     except UsageError as error:
-        raise UsageError(f"{path}: {error}{made_by_another(Path(folder))}") from error
+        why = made_by_another(Path(folder)) + plugins.hint(Path(folder))
+        raise UsageError(f"{path}: {error}{why}") from error
 
 
 def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
