@@ -15,7 +15,8 @@ from curious_replay.commands.outputs import check_folder
 from curious_replay.errors import UsageError
 from curious_replay.experiments import catalogue, page
 from curious_replay.experiments.experiment import Experiment
-from curious_replay.experiments.jobs import Job, jobs
+from curious_replay.experiments.hours import Hours, short
+from curious_replay.experiments.jobs import Job, jobs, with_trunks
 from curious_replay.experiments.miniatures import together
 from curious_replay.run.loop.stop import Stop
 from curious_replay.run.settings.config import Scale
@@ -119,6 +120,8 @@ def main(arguments: Sequence[str], console: Console) -> int:
     trunks &= sweep.entries.keys()
     count = f"{len(sweep.entries)} runs{f' ({len(trunks)} of them trunks)' if trunks else ''}"
     title = f"{name} at {command.scale} scale: {count} in {command.runs}"
+    if command.scale == "paper" and command.launcher == "local" and sweep.of_status("waiting"):
+        _warn_of_time(all_jobs, sweep, console)
     with Stop() as stop:
         with SweepTable(console, sweep, title) as table:
             if sweep.of_status("waiting"):
@@ -165,6 +168,21 @@ def _chosen(wanted: Sequence[Job], only: Sequence[str]) -> list[Job]:
 def _task(job: Job, runs: Path) -> Task:
     trunk = None if job.trunk is None else _task(job.trunk, runs)
     return Task(job.name, job.config.to_json(), job.folder(runs), trunk, plugins.wanted())
+
+
+def _warn_of_time(wanted: Sequence[Job], sweep: Sweep, console: Console) -> None:
+    """Say how long runs of published size would take without a graphics card."""
+    from curious_replay.run.saved_run import pick_device  # noqa: PLC0415  # PyTorch
+
+    if pick_device("auto") == "cpu":
+        left = {entry.task.name for entry in sweep.of_status("waiting")}
+        hours = Hours()(job for job in with_trunks(wanted) if job.name in left)
+        console.print(
+            "warning: --scale paper is meant for graphics cards; here the updates of these runs "
+            f"take about {short(hours)} hours of one core",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _write(

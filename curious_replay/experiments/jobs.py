@@ -73,14 +73,7 @@ class Job:
     @property
     def updates(self) -> int:
         """How often its agent learns, since it left its trunk."""
-        train, (ratio, batch) = self.config.train, self.config.updates_per_step
-        begin = 0 if self.trunk is None else self.trunk.config.train.steps
-
-        def until(step: int) -> int:
-            return int(max(step - train.prefill, 0) * ratio / batch)
-
-        pretrain = train.pretrain if begin <= train.prefill else 0
-        return pretrain + until(train.steps) - until(begin)
+        return self.config.updates(0 if self.trunk is None else self.trunk.config.train.steps)
 
 
 def jobs(

@@ -3,13 +3,13 @@
 python -m curious_replay.experiments.listing prints what stands in docs/experiments.md.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from curious_replay.experiments import design
 from curious_replay.experiments.catalogue import experiments
 from curious_replay.experiments.experiment import OVERALL, Experiment, Measure
-from curious_replay.experiments.jobs import jobs, with_trunks
+from curious_replay.experiments.jobs import Job, jobs, with_trunks
 
 WIDEST = 6
 """Columns of numbers in one table."""
@@ -21,6 +21,8 @@ class Cost(NamedTuple):
 
     runs: int
     updates: int
+    hours: float = 0.0
+    """Of one core or graphics card; 0: not measured."""
 
     @property
     def short_updates(self) -> str:
@@ -34,14 +36,21 @@ class Cost(NamedTuple):
         return f"{self.runs} runs, {self.short_updates} updates" if self.runs else "–"
 
 
-def cost(wanted: Iterable[Experiment], scale: str, seeds: int | None = None) -> Cost:
+def cost(
+    wanted: Iterable[Experiment],
+    scale: str,
+    seeds: int | None = None,
+    hours: Callable[[Iterable[Job]], float] | None = None,
+) -> Cost:
     """Return what experiments cost together, those that there are at this scale.
 
-    Trunks are runs too. A run that several of them share counts once.
+    Trunks are runs too. A run that several of them share counts once. `hours` measures runs.
     """
     here = [experiment for experiment in wanted if scale in experiment.scales]
     found = with_trunks(job for experiment in here for job in jobs(experiment, scale, seeds))
-    return Cost(len(found), sum(job.updates for job in found))
+    return Cost(
+        len(found), sum(job.updates for job in found), 0.0 if hours is None else hours(found)
+    )
 
 
 def markdown() -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from curious_replay.agents.interface import Agent
 from curious_replay.errors import UsageError
 from curious_replay.replay import ReplayBuffer
-from curious_replay.run import card, preflight
+from curious_replay.run import card, estimate, preflight
 from curious_replay.run.loop import novelty
 from curious_replay.run.loop.seeds import seed_of
 from curious_replay.run.loop.stop import Stop
@@ -83,6 +83,8 @@ def _train(config: Config, folder: Path, lock: FileIO | None, console: Console) 
     for line in (*needed.lines(), *novelty.forecast(config)):
         console.print(line, highlight=False)
     preflight.check(needed, folder, config.replay.storage)
+    if config.choice.scale == "paper" and agent.device.type == "cpu" and lock is None:
+        console.print(estimate.warning(config, facts.spaces), highlight=False, soft_wrap=True)
     with Stop() as stop:
         return _run(config, folder, lock, facts, agent, stop, console)
 

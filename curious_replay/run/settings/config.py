@@ -183,6 +183,16 @@ class Config:
         """Train ratio and steps in a batch: their quotient, kept apart to be exact."""
         return self.train.ratio, self.train.batch_size * self.train.batch_length
 
+    def updates(self, begin: int = 0) -> int:
+        """Return how often the agent learns in the run, or in its part from step `begin` on."""
+        ratio, batch = self.updates_per_step
+
+        def until(step: int) -> int:
+            return int(max(step - self.train.prefill, 0) * ratio / batch)
+
+        pretrain = self.train.pretrain if begin <= self.train.prefill else 0
+        return pretrain + until(self.train.steps) - until(begin)
+
     def to_json(self) -> dict[str, Any]:
         """Return all settings as JSON values."""
         groups = {name: to_json(getattr(self, name)) for name in vars(self) if name != "seed"}
