@@ -38,6 +38,7 @@ EXAMPLES = {
     """,
     "Batch": """
         assert batch["image"].shape == (16, 4, 8, 8, 3) and batch.ids.shape == (16, 4)
+        tensors = batch.torch()  # {"image": uint8 [16, 4, 8, 8, 3], ...}, in the same memory
     """,
     "SavedBuffer": """
         buffer.save(folder / "replay")

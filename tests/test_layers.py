@@ -61,6 +61,7 @@ HEAVY = {
     "wandb", "minigrid",
 }  # fmt: skip
 MAY_USE = {
+    "replay": {"torch"},  # only where a batch is asked for as tensors
     "envs": {"mujoco", "dm_control", "gymnasium", "crafter", "minigrid"},
     "agents": {"torch"},
     "run": {"torch", "gymnasium", "wandb"},

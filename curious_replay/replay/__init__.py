@@ -6,6 +6,7 @@ batch = buffer.sample(16)
 buffer.update(batch.ids, {"model": loss})
 """
 
+from curious_replay.replay.access.prefetch import Prefetch
 from curious_replay.replay.batch import Batch
 from curious_replay.replay.buffer import ReplayBuffer
 from curious_replay.replay.mixture import Balanced, Mixture
@@ -22,6 +23,7 @@ __all__ = [
     "Curious",
     "LoadError",
     "Mixture",
+    "Prefetch",
     "ReplayBuffer",
     "Rule",
     "SavedBuffer",

@@ -4,29 +4,30 @@ import operator
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict
-from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from curious_replay.replay.access.online import OnlineQueue
+from curious_replay.replay.access.prefetch import Prefetch
+from curious_replay.replay.access.steps import StoredSteps
+from curious_replay.replay.access.tensors import pinned_empty
 from curious_replay.replay.batch import Batch, Counts
-from curious_replay.replay.fields import Array, Layout, flatten, nest
+from curious_replay.replay.fields import Layout, as_array, flatten, nest
 from curious_replay.replay.mixture import Mixture
 from curious_replay.replay.priority import Curious
 from curious_replay.replay.rule import Floats, Rule
 from curious_replay.replay.sampler import Sampler
 from curious_replay.replay.saves import saving
 from curious_replay.replay.scratch import Scratch
-from curious_replay.replay.storage import Storage
 from curious_replay.replay.sumtree import Ints
 from curious_replay.replay.windows import STALE, Window, Windows, count_copies
+from curious_replay.replay.without_repeats import NOTHING
 
-_INT64 = np.dtype(np.int64)
 
-
-class ReplayBuffer:
+class ReplayBuffer(StoredSteps):
     """Replay of windows of steps, by priority.
 
     Args:
@@ -42,6 +43,8 @@ class ReplayBuffer:
             below it, and may be larger than memory.
         repeats: whether windows of one batch may share steps. If not, each is drawn from the steps
             whose windows touch none of those before it, for as long as there are any.
+        online: whether each new step is first replayed once, soon after it came: batches then begin
+            with windows of new steps, one after the other, and the rest of them is drawn.
 
     All methods may be called from several threads.
     """
@@ -57,6 +60,7 @@ class ReplayBuffer:
         seed: int = 0,
         directory: str | Path | None = None,
         repeats: bool = True,
+        online: bool = False,
     ) -> None:
         capacity, length, num_envs = map(operator.index, (capacity, length, num_envs))
         shortest = 2 if window == "first" else 1
@@ -82,12 +86,13 @@ class ReplayBuffer:
         self.windows = Windows(capacity // num_envs, length, num_envs, window, cross_episodes)
         self.sampler = Sampler(Curious() if rule is None else rule, slots)
         self.rng = np.random.default_rng(seed)
+        self.queue = OnlineQueue(num_envs) if online else None
         self.counts = Counts()
-        self.storage: Storage | None = None  # made when the first step tells its layout
+        self.storage = None
         self.lock = threading.RLock()
         self._scratch = None if self.directory is None else Scratch(self.directory)
         self._leading = (num_envs,)
-        self._torn = False  # in the middle of a change
+        self._torn = False
 
     @property
     def rule(self) -> Rule | Mixture:
@@ -125,6 +130,16 @@ class ReplayBuffer:
             self._settle()
             return len(self.windows)
 
+    def __repr__(self) -> str:
+        windows, layout = self.windows, self.storage and self.storage.layout
+        times = windows.next_ids // self.num_envs  # no lock: whatever goes on, it can be shown
+        stored = int(np.minimum(times - windows.oldest, windows.stripe).sum())
+        fields = [f"{f.name} {f.dtype} {list(f.shape)}" for f in layout.fields] if layout else ()
+        return (
+            f"ReplayBuffer({stored} of {self.capacity} steps from {self.num_envs} environments, "
+            f"in windows of {self.length}, by {self.rule}: {', '.join(fields) or 'no fields yet'})"
+        )
+
     def add(self, step: Mapping[str, Any], env: int | None = None) -> Ints:
         """Store one step of every environment, or of environment `env` alone.
 
@@ -141,8 +156,11 @@ class ReplayBuffer:
             if env is not None and not 0 <= env < self.num_envs:
                 raise ValueError(f"env must be from 0 to {self.num_envs - 1}, got {env}")
             leading = self._leading if env is None else ()
-            storage = self.storage or self.make_storage(Layout.of(flatten(step), leading))
-            arrays = storage.layout.take(step, leading)
+            storage = self.storage
+            layout = Layout.of(flatten(step), leading) if storage is None else storage.layout
+            arrays = layout.take(step, leading)
+            layout.check_ends(arrays)
+            storage = storage or self.make_storage(layout)
             ids = self.windows.next_ids.tolist()
             if env is None:
                 for each, step_id in enumerate(ids):
@@ -155,31 +173,15 @@ class ReplayBuffer:
                 self._settle()
             return new
 
-    def _settle(self) -> None:
-        """Take account of the steps added so far; done before anything is said about steps."""
-        if self._torn:
-            raise RuntimeError(
-                "this buffer was interrupted (by a signal or an error) while it changed, and may "
-                "be inconsistent: load the last save"
-            )
-        if not self.windows.waiting or self.storage is None:
-            return
-        self._torn = True
-        storage = self.storage
-        envs, times = self.windows.new_steps()
-        change = self.windows.advance(envs, *storage.flags(envs, times))
-        self.counts.added += len(change.slots)
-        self.sampler.add(change)
-        for time, env in map(divmod, change.unmarked.tolist(), repeat(self.num_envs)):
-            if time >= self.windows.oldest[env]:
-                storage.mark(storage.layout.flags[0], env, time)
-        self._torn = False
-
-    def sample(self, batch_size: int, length: int | None = None) -> Batch:
+    def sample(self, batch_size: int, length: int | None = None, *, pin: bool = False) -> Batch:
         """Draw `batch_size` windows, independently and with replacement, or without `repeats`.
 
-        `length` asks for shorter ones than those of the buffer, of 1 step or more; the drawn step
-        is where it is in all windows: last, or second (first in a window of 1).
+        Args:
+            batch_size: windows.
+            length: asks for shorter ones than those of the buffer, of 1 step or more; the drawn
+                step is where it is in all windows: last, or second (first in a window of 1).
+            pin: put the fields into page-locked memory, from which `batch.torch("cuda")` copies
+                them in the background; needs torch and a graphics card.
         """
         length = self.length if length is None else length
         if batch_size < 1:
@@ -194,15 +196,10 @@ class ReplayBuffer:
                     f"steps{inside}, or all priorities are 0; {len(self)} steps are stored in "
                     "all. See `ready`."
                 )
-            if self.repeats:
-                slots, probabilities = self.sampler.draw(batch_size, self.rng)
-            else:
-                slots, probabilities = self.sampler.draw_apart(
-                    batch_size, length, self.windows, self.rng
-                )
-            envs, starts, ids = self.windows.around(slots, length)
+            envs, starts, ids, probabilities = self._choose(batch_size, length)
             names, positions = self.storage.layout.in_batches
-            arrays = self.storage.gather(positions, envs, starts, length)
+            empty = pinned_empty if pin else np.empty
+            arrays = self.storage.gather(positions, envs, starts, length, empty)
             fields = dict(zip(names, arrays, strict=True))
             fields["is_first"][:, 0] = True  # no state from before the window is known
             copies = count_copies(envs, starts, length)
@@ -211,6 +208,46 @@ class ReplayBuffer:
             self.counts.copies += copies
             return Batch(nest(fields), ids, probabilities, (ids.size - copies) / ids.size)
 
+    def _choose(self, count: int, length: int) -> tuple[Ints, Ints, Ints, Floats]:
+        """Return environments [B], first times [B], ids [B, length], probabilities [B] of windows.
+
+        First come those that wait in the online queue, if there is one; the others are drawn.
+        """
+        if self.queue is None:
+            return self._draw(count, length)
+        envs, starts = self.queue.take(count, length, self.windows)
+        self.counts.online += len(envs)
+        ids = (starts[:, None] + np.arange(length)) * self.num_envs + envs[:, None]
+        new = envs, starts, ids, np.full(len(envs), np.nan)
+        if len(envs) == count:
+            return new
+        drawn = self._draw(count - len(envs), length, (envs, starts))
+        envs, starts, ids, chances = map(np.concatenate, zip(new, drawn, strict=True))
+        return envs, starts, ids, chances
+
+    def _draw(
+        self, count: int, length: int, taken: tuple[Ints, Ints] = NOTHING
+    ) -> tuple[Ints, Ints, Ints, Floats]:
+        if self.repeats:
+            slots, chances = self.sampler.draw(count, self.rng)
+        else:
+            slots, chances = self.sampler.draw_apart(count, length, self.windows, self.rng, taken)
+        return *self.windows.around(slots, length), chances
+
+    def prefetch(
+        self, batch_size: int, length: int | None = None, *, pin: bool = False
+    ) -> Prefetch:
+        """Return batches without end, as `sample` draws them, each drawn ahead in a thread.
+
+        The next batch is drawn while you learn from the present one. Whatever you then do with the
+        buffer waits until that draw is complete, so the same seed gives the same batches:
+
+            for batch in buffer.prefetch(16):
+                loss = train(batch)
+                buffer.update(batch.ids, {"model": loss})  # of no influence on the very next batch
+        """
+        return Prefetch(lambda: self.sample(batch_size, length, pin=pin), self.lock)
+
     def update(self, ids: npt.ArrayLike, signals: Mapping[str, npt.ArrayLike]) -> None:
         """Tell how the agent did on steps it was trained on: each counts as one visit.
 
@@ -218,13 +255,14 @@ class ReplayBuffer:
             ids: of the steps, in any shape; usually `batch.ids` [B, T]. A step that occurs more
                 than once counts as one visit, and the last of its signals is taken.
             signals: per step numbers in the shape of `ids`, such as "model" (the world model's
-                loss), "likelihood", "kl" or "td". The last finite value of each is kept with the
+                loss), "likelihood", "kl" or "td"; arrays, or tensors of any float dtype, on any
+                device, with or without gradients. The last finite value of each is kept with the
                 step, also of those that the rule does not read.
         """
-        ids = np.asarray(ids)
+        ids = as_array(ids)
         told = {}
         for name, values in signals.items():
-            signal = np.asarray(values, np.float64)
+            signal = np.asarray(as_array(values), np.float64)
             if signal.shape != ids.shape:
                 raise ValueError(
                     f"signal {name!r}: expected the shape of the ids {list(ids.shape)}, "
@@ -248,79 +286,6 @@ class ReplayBuffer:
             self.counts.refused += self.sampler.update(judgement, told)
             self.counts.updated += len(slots)
             self._torn = False
-
-    def priorities(self, ids: npt.ArrayLike, part: int = 0) -> Floats:
-        """Return what the tree holds for `ids`, in their shape: 0 for steps that cannot be drawn.
-
-        Under a `Mixture` these are the priorities of its first rule, or of its second (`part=1`).
-        """
-        with self.lock:
-            slots, _, _ = self._find(ids)
-            values = self.sampler.parts[part].tree.leaves[slots]
-            return np.where(slots != STALE, values, 0.0).reshape(np.shape(ids))
-
-    def visits(self, ids: npt.ArrayLike) -> Ints:
-        """Return how often the steps `ids` were trained on, in their shape: 0 if they are gone."""
-        with self.lock:
-            _, visits, _ = self._find(ids)
-            return visits.reshape(np.shape(ids))
-
-    def signals(self, ids: npt.ArrayLike, name: str) -> npt.NDArray[np.float32]:
-        """Return the last finite value that was told of a signal, in the shape of `ids`.
-
-        NaN for steps that are gone, or of which it was never told.
-        """
-        with self.lock:
-            slots, _, _ = self._find(ids)
-            history = self.sampler.history
-            if name not in history.names:
-                raise KeyError(
-                    f"no signal {name!r} was told to this buffer, only {sorted(history.names)}"
-                )
-            told = history.told[history.names.index(name), slots]
-            return np.where(slots != STALE, told, np.float32(np.nan)).reshape(np.shape(ids))
-
-    def terms(self, ids: npt.ArrayLike, part: int = 0) -> dict[str, Floats] | None:
-        """Take the priorities of `ids` apart into what the rule names, such as count and surprise.
-
-        Each in the shape of `ids`, and 0 for steps that are gone. All of a step that was never
-        trained on is the first term, the count where there is one. None for a rule of your own
-        that is no sum of terms. `part` is as in `priorities`.
-        """
-        with self.lock:
-            slots, _, _ = self._find(ids)
-            terms = self.sampler.parts[part].terms(slots, self.sampler.history)
-            if terms is None:
-                return None
-            there = slots != STALE
-            return {
-                name: np.where(there, term, 0.0).reshape(np.shape(ids))
-                for name, term in terms.items()
-            }
-
-    def stored(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Return whether the steps `ids` are still in the buffer, in their shape."""
-        with self.lock:
-            slots, _, _ = self._find(ids)
-            return np.not_equal(slots, STALE).reshape(np.shape(ids))
-
-    def ids(self) -> Ints:
-        """Return the ids [N] of all stored steps, environment by environment, oldest first."""
-        with self.lock:
-            self._settle()
-            return self.windows.ids_of_all()
-
-    def read(self, ids: npt.ArrayLike, field: str) -> Array:
-        """Return one field of stored steps, [*ids.shape, ...]; nested fields as "outer/inner"."""
-        with self.lock:
-            slots, _, stale = self._find(ids)
-            if self.storage is None or stale:
-                missing = np.asarray(ids).reshape(-1)[slots == STALE][:5].tolist()
-                raise KeyError(f"steps that are no longer stored cannot be read: ids {missing} ...")
-            position = self.storage.layout.find(field)
-            times, envs = np.divmod(np.asarray(ids, np.int64).reshape(-1), self.num_envs)
-            (rows,) = self.storage.gather([position], envs, times, 1)
-            return rows.reshape(*np.shape(ids), *rows.shape[2:])
 
     def clear(self) -> None:
         """Forget all steps. Ids are not used again; counts, random state and rule go on."""
@@ -375,22 +340,3 @@ class ReplayBuffer:
             rule: needed if the buffer was made with a rule of your own: the same one again.
         """
         return saving.load(cls, Path(folder), directory, rule)
-
-    def make_storage(self, layout: Layout, rows: int | None = None) -> Storage:
-        """Make room for steps of the given layout."""
-        place = None if self._scratch is None else self._scratch.path
-        self.storage = Storage(layout, self.num_envs, self.windows.stripe, place, rows)
-        return self.storage
-
-    def _find(self, ids: npt.ArrayLike) -> tuple[Ints, Ints, int]:
-        """Return slots [N] and visits [N] of ids of any shape, and how many of them are stale."""
-        self._settle()
-        wanted = np.asarray(ids).reshape(-1)
-        if wanted.dtype != _INT64:
-            if wanted.size and wanted.dtype.kind not in "iu":
-                raise TypeError(f"ids are integers, got {wanted.dtype}")
-            wanted = wanted.astype(_INT64)
-        slots, visits, stale, wrong = self.windows.find(wanted, self.sampler.history.visits)
-        if wrong >= 0:
-            raise ValueError(f"id {wanted[wrong]} was never given out by this buffer")
-        return slots, visits, stale

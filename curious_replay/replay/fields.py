@@ -1,7 +1,7 @@
 """What a step consists of: named arrays of fixed dtype and shape, nested dicts made flat."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,6 +44,7 @@ class Layout:
         self._names = frozenset(field.name for field in fields)
         self._wanted: dict[tuple[int, ...], list[tuple[str, np.dtype[Any], Any]]] = {}
         self.flags = (self.find("is_first"), self.find("is_last"))
+        self._ends = (self.find("is_last"), self.find("is_terminal"))
         shown = [i for i, field in enumerate(fields) if not field.is_log]
         self.in_batches = [fields[i].name for i in shown], shown  # names and positions
 
@@ -67,6 +68,11 @@ class Layout:
             field = Field(name, array.dtype, array.shape[len(leading) :])
             if name in FLAGS and field.shape:
                 raise ValueError(f"field {name!r}: expected one flag a step, got {field}")
+            if name in FLAGS and array.dtype.kind not in "biu":
+                raise ValueError(
+                    f"field {name!r}: a flag is a boolean or 0 or 1, got {array.dtype}; "
+                    "convert it with .astype(bool)"
+                )
             fields.append(field)
         return cls(tuple(fields))
 
@@ -85,6 +91,18 @@ class Layout:
         flat = flatten(step)
         self._check(flat, leading)
         return [flat[field.name] for field in self.fields]
+
+    def check_ends(self, arrays: list[Array]) -> None:
+        """Refuse a step, as `take` returned it, that is_terminal says ends and is_last does not."""
+        last, terminal = self._ends
+        if np.count_nonzero(arrays[terminal]):
+            alone = arrays[terminal].astype(bool) & ~arrays[last].astype(bool)
+            if alone.any():
+                where = f" in environment {int(np.argmax(alone))}" if alone.ndim else ""
+                raise ValueError(
+                    f"is_terminal without is_last{where}: a step at which the episode truly ends "
+                    "is also its last one; set both"
+                )
 
     def _expect(self, leading: tuple[int, ...]) -> list[tuple[str, np.dtype[Any], Any]]:
         self._wanted[leading] = [(f.name, f.dtype, leading + f.shape) for f in self.fields]
@@ -139,7 +157,22 @@ def _leaves(step: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Array]]
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{name}/")
         else:
-            yield prefix + name, np.asarray(value)
+            yield prefix + name, as_array(value)
+
+
+def as_array(values: Any) -> Array:
+    """Return an array of an array, of numbers, or of a tensor: of any dtype and device, detached.
+
+    What NumPy has no dtype for, such as bfloat16, becomes float32, which holds all its values.
+    """
+    if type(values) is np.ndarray:
+        return values
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    try:
+        return np.asarray(values.numpy(force=True))
+    except TypeError:
+        return np.asarray(values.float().numpy(force=True))
 
 
 def nest(flat: Mapping[str, Array]) -> dict[str, Any]:
@@ -152,3 +185,17 @@ def nest(flat: Mapping[str, Array]) -> dict[str, Any]:
             inner = inner.setdefault(parent, {})
         inner[name] = value
     return nested
+
+
+def map_leaves(function: Callable[[str, Any], Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Make {"a": {"b": x}} into {"a": {"b": function("a/b", x)}}."""
+
+    def inner(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        return {
+            name: inner(value, f"{prefix}{name}/")
+            if isinstance(value, Mapping)
+            else function(prefix + name, value)
+            for name, value in fields.items()
+        }
+
+    return inner(fields, "")

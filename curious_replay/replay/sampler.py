@@ -9,7 +9,7 @@ from curious_replay.replay.mixture import Mixture
 from curious_replay.replay.rule import Floats, Rule, Signals, Visits
 from curious_replay.replay.sumtree import Ints
 from curious_replay.replay.windows import DrawableChange, Windows
-from curious_replay.replay.without_repeats import draw_apart
+from curious_replay.replay.without_repeats import NOTHING, draw_apart
 
 
 class Judgement(NamedTuple):
@@ -76,12 +76,22 @@ class Sampler:
         return slots, (1 - self.fraction) * chances[0] + self.fraction * chances[1]
 
     def draw_apart(
-        self, count: int, length: int, windows: Windows, rng: np.random.Generator
+        self,
+        count: int,
+        length: int,
+        windows: Windows,
+        rng: np.random.Generator,
+        taken: tuple[Ints, Ints] = NOTHING,
     ) -> tuple[Ints, Floats]:
-        """Draw as `draw` does, but only steps whose windows share no step with those before."""
+        """Draw as `draw` does, but only steps whose windows share no step with those before.
+
+        Before them are those that are `taken`, by environments [M] and first times [M].
+        """
         seconds = self._seconds(count, rng) if len(self.parts) > 1 else 0
         trees = [part.tree for part in self.parts]
-        return draw_apart(trees, self.fraction, count - seconds, rng.random(count), length, windows)
+        return draw_apart(
+            trees, self.fraction, count - seconds, rng.random(count), length, windows, taken
+        )
 
     def _seconds(self, count: int, rng: np.random.Generator) -> int:
         """Return how many of `count` draws are the second rule's.

@@ -2,14 +2,16 @@
 
 Time t of an environment (see windows.py) is row t mod R of its chunk t div R. A chunk holds R rows
 of every field, field after field in one block of bytes, so that a window is at most a few
-contiguous pieces. A row is written once and stays as it is until its step is long gone: a save may
-refer to it while the buffer goes on. In memory, a chunk takes over the place of the one that is
+contiguous pieces. A row stays as it is until its step is long gone, and a save may refer to it
+while the buffer goes on; a chunk whose rows are written again first becomes one that no save has
+(`own`). In memory, a chunk takes over the place of the one that is
 `places` older; in a folder every chunk is a file of its own, deleted when its steps are gone.
 """
 
 import mmap
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,11 +160,16 @@ class Storage:
         self.chunk(env, time // self.rows).fields[position][time % self.rows] = True
 
     def gather(
-        self, positions: Sequence[int], envs: Ints, starts: Ints, length: int
+        self,
+        positions: Sequence[int],
+        envs: Ints,
+        starts: Ints,
+        length: int,
+        empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
     ) -> list[Array]:
-        """Return the fields at `positions` of windows, each [B, length, ...]: new arrays."""
+        """Return the fields at `positions` of windows, each [B, length, ...]: made by `empty`."""
         fields = [self.layout.fields[position] for position in positions]
-        out = [np.empty((len(envs), length, *field.shape), field.dtype) for field in fields]
+        out = [empty((len(envs), length, *field.shape), field.dtype) for field in fields]
         # One compiled call for all fields: a call takes as long as copying a small field.
         copies: Ints = np.array(
             [(p, f.nbytes, _address(o)) for p, f, o in zip(positions, fields, out)]  # noqa: B905
@@ -171,6 +178,29 @@ class Storage:
         if self.directory is not None:
             self._touch(sum(array.nbytes for array in out))
         return out
+
+    def rewrite(self, position: int, envs: Ints, times: Ints, values: Array) -> None:
+        """Write one field of stored steps [N] again; `values` [N, ...] are contiguous.
+
+        Of a step that occurs more than once, the last value stays.
+        """
+        for env, number in {*zip(envs.tolist(), (times // self.rows).tolist(), strict=True)}:
+            self.own(env, number)
+        row_bytes = self.layout.fields[position].nbytes
+        _scatter(self._addresses[position], self.rows, row_bytes, _address(values), envs, times)
+        if self.directory is not None:
+            self._touch(values.nbytes)
+
+    def own(self, env: int, number: int) -> None:
+        """Let a chunk be one that no save refers to, so that its rows may change."""
+        if self.saved.pop((env, number), None) is None:
+            return  # since the last save it is
+        path = self.chunk(env, number).path
+        if path is not None and path.stat().st_nlink > 1:
+            copy = path.with_suffix(".new")
+            shutil.copyfile(path, copy)
+            copy.replace(path)
+            self.put(env, Chunk(number, self.layout, self.rows, path))
 
     def clear(self) -> None:
         """Drop all chunks."""
@@ -252,3 +282,17 @@ def _gather(
                 target += np.uintp(count * row_bytes)
                 time += count
                 left -= count
+
+
+@compiled
+def _scatter(
+    addresses: Ints, rows: int, row_bytes: int, values: int, envs: Ints, times: Ints
+) -> None:
+    """Copy rows [N] that lie at the address `values` to where steps have them."""
+    places = addresses.shape[1]
+    source = np.uintp(values)
+    for i in range(len(envs)):
+        number, row = divmod(times[i], rows)
+        target = addresses[envs[i], number % places] + row * row_bytes
+        copy_bytes(np.uintp(target), source, np.uintp(row_bytes))
+        source += np.uintp(row_bytes)

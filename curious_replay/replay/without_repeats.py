@@ -15,6 +15,8 @@ from curious_replay.replay.rule import Floats
 from curious_replay.replay.sumtree import Ints, SumTree, draw_leaves, leaves_of, node_of, renew_sums
 from curious_replay.replay.windows import FAR, Flags, Windows, episode_end, start_of
 
+NOTHING: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))  # is taken
+
 
 def draw_apart(
     trees: Sequence[SumTree],
@@ -23,8 +25,11 @@ def draw_apart(
     uniform: Floats,
     length: int,
     windows: Windows,
+    taken: tuple[Ints, Ints],
 ) -> tuple[Ints, Floats]:
     """Draw slots [N], one for each number of `uniform` [N] in [0, 1), and their probabilities [N].
+
+    Windows that are `taken` already, by environments [M] and first times [M], are not touched.
 
     The first `firsts` draws are the first tree's, the others the second's. A probability is that
     of one draw by both, the second with a weight of `fraction`, from what was left at that moment.
@@ -34,7 +39,7 @@ def draw_apart(
     tables = tuple(tree.table for tree in trees)
     return _draw_apart(
         tables, first.level, first.capacity, np.array([1 - fraction, fraction]), firsts, uniform,
-        length, windows.clock, windows.ends, windows.shape,
+        length, windows.clock, windows.ends, windows.shape, *taken,
     )  # fmt: skip
 
 
@@ -42,15 +47,19 @@ def draw_apart(
 def _draw_apart(
     tables: tuple[Floats, ...], level: Ints, capacity: int, shares: Floats, firsts: int,
     uniform: Floats, length: int, clock: Ints, ends: Flags, shape: Ints,
+    taken_envs: Ints, taken_starts: Ints,
 ) -> tuple[Ints, Floats]:  # fmt: skip
-    many = len(uniform)
+    many, taken = len(uniform), len(taken_envs)
     stripe = shape[0]
     slots = np.empty(many, np.int64)
     chances = np.zeros(many)
     closed = np.empty(3 * length, np.int64)  # slots
-    all_closed = np.empty(3 * length * many, np.int64)
-    values = np.empty((len(tables), 3 * length * many))  # of those, before
+    all_closed = np.empty(3 * length * (many + taken), np.int64)
+    values = np.empty((len(tables), len(all_closed)))  # of those, before
     total = 0  # how many there are
+    for i in range(taken):
+        count = _overlapping(taken_envs[i], taken_starts[i], length, clock, ends, shape, closed)
+        total = _close(tables, capacity, closed[:count], all_closed, values, total)
     for i in range(many):
         turn = 0 if i < firsts else 1
         drawn = draw_leaves(tables[turn], level, uniform[i : i + 1])
@@ -65,32 +74,37 @@ def _draw_apart(
             if sums > 0:
                 chances[i] += shares[k] * leaves_of(tables[k], capacity)[slot] / sums
         env, place = divmod(slot, stripe)
-        count = _overlapping(env, place, length, clock, ends, shape, closed)
-        for j in range(count):
-            all_closed[total + j] = closed[j]
-        for k in range(len(tables)):
-            leaves = leaves_of(tables[k], capacity)
-            for j in range(count):
-                values[k, total + j] = leaves[closed[j]]
-                leaves[closed[j]] = 0.0
-            _renew(tables[k], capacity, closed[:count])
-        total += count
+        own = _start(env, place, length, clock, ends, shape)
+        count = _overlapping(env, own, length, clock, ends, shape, closed)
+        total = _close(tables, capacity, closed[:count], all_closed, values, total)
     _open(tables, capacity, all_closed[:total], values)
     return slots, chances
 
 
 @compiled
+def _start(env: int, place: int, length: int, clock: Ints, ends: Flags, shape: Ints) -> int:
+    """Return where the window of the drawn step at a place of an environment starts."""
+    stripe, _, last, cross, _ = shape
+    head, oldest = clock[0, env], clock[1, env]
+    t = oldest + (place - oldest) % stripe
+    end = FAR
+    if not last and not cross:
+        end = episode_end(t, min(head, t + length - 1), ends, env * stripe, stripe)
+    return start_of(t, end, length, last)
+
+
+@compiled
 def _overlapping(
-    env: int, place: int, length: int, clock: Ints, ends: Flags, shape: Ints, out: Ints
+    env: int, own: int, length: int, clock: Ints, ends: Flags, shape: Ints, out: Ints
 ) -> int:
-    """Put the slots of all steps whose windows touch that of a drawn one into `out`; how many."""
+    """Put the slots of all steps whose windows touch the one that starts at `own` into `out`.
+
+    Returns how many these are.
+    """
     stripe, _, last, cross, _ = shape
     head, oldest = clock[0, env], clock[1, env]
     base = env * stripe
     tails = not last and not cross
-    t = oldest + (place - oldest) % stripe
-    end = episode_end(t, min(head, t + length - 1), ends, base, stripe) if tails else FAR
-    own = start_of(t, end, length, last)
     # Backwards, so that the end of the episode of each step is known when it is its turn.
     high = min(head - 1, own + 2 * length - 2)
     end = episode_end(high, min(head, high + length), ends, base, stripe) if tails else FAR
@@ -102,6 +116,22 @@ def _overlapping(
             out[count] = base + each % stripe
             count += 1
     return count
+
+
+@compiled
+def _close(
+    tables: tuple[Floats, ...], capacity: int, closed: Ints, all_closed: Ints, values: Floats,
+    total: int,
+) -> int:  # fmt: skip
+    """Let the leaves at `closed` [N] be 0 and note what they were, behind `total` others."""
+    all_closed[total : total + len(closed)] = closed
+    for k in range(len(tables)):
+        leaves = leaves_of(tables[k], capacity)
+        for j in range(len(closed)):
+            values[k, total + j] = leaves[closed[j]]
+            leaves[closed[j]] = 0.0
+        _renew(tables[k], capacity, closed)
+    return total + len(closed)
 
 
 @compiled

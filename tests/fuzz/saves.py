@@ -22,7 +22,8 @@ def small_buffer(mixed: bool = False, window: Any = "last") -> ReplayBuffer:
     rule = Mixture(Curious(), TemporalDifference(), 0.25) if mixed else Curious()
     buffer = ReplayBuffer(40, 4, 2, rule, window, cross_episodes=not mixed, seed=3)
     for t in range(30):
-        flags = {name: np.array([t % 7 == i, t % 9 == i]) for i, name in enumerate(FLAGS)}
+        at = [np.array([t % 7 == i, t % 9 == i]) for i in range(3)]
+        flags = dict(zip(FLAGS, (at[0], at[1] | at[2], at[2]), strict=True))
         image = np.full((2, 2, 2, 3), t, np.uint8)
         when = {"log_frame": np.full(2, 2 * t), "log_phase": np.zeros(2, np.int32)}
         place = {"log_pos": np.full((2, 3), t, np.float32)}

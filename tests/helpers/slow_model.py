@@ -20,6 +20,7 @@ class Step:
     judged: int = 0  # visits with the last one, when it last got a priority
     told: dict[str, float] = field(default_factory=dict)
     priorities: list[float] = field(default_factory=list)
+    memo: tuple[float, float] = (0.0, 0.0)  # a field that is written again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +60,7 @@ class SlowBuffer:
         self.cross = cross_episodes
         self.steps = [[] for _ in range(num_envs)]
         self.added = [0] * num_envs
+        self.waiting = [0] * num_envs  # the time of the first step that was not replayed online
 
     def add(self, env, is_first, is_last):
         steps = self.steps[env]
@@ -97,6 +99,51 @@ class SlowBuffer:
                 if math.isfinite(values[position]):
                     step.told[name] = float(np.float32(values[position]))
         return len(pairs) - len(alive), refused
+
+    def write(self, ids, memos):
+        """Flat lists. Returns how many of the steps were gone."""
+        steps = [self.find(i) for i in ids]
+        for step, memo in zip(steps, memos, strict=True):
+            if step is not None:
+                step.memo = memo
+        return sum(step is None for step in steps)
+
+    def online(self, count, length):
+        """Take windows of new steps, as (environment, times), at most `count`."""
+        taken, resting = [], set()
+        while len(taken) < count:
+            for env, steps in enumerate(self.steps):
+                oldest = steps[0].time if steps else self.added[env]
+                self.waiting[env] = max(self.waiting[env], oldest)
+            left = [
+                (self.added[env] - self.waiting[env], -env)
+                for env in range(self.num_envs)
+                if env not in resting
+            ]
+            if not left or max(left)[0] == 0:
+                break
+            env = -max(left)[1]
+            steps = self.steps[env]
+            index = self.waiting[env] - steps[0].time
+            begin, end, ended = (
+                (0, len(steps), False) if self.cross else self.episode_of(env, index)
+            )
+            if index + length <= end:
+                window = range(index, index + length)
+            elif not ended:
+                resting.add(env)  # more steps are to come
+                continue
+            elif end - length < begin:
+                self.waiting[env] += end - index  # never replayed: its episode is too short
+                continue
+            elif any(env == each for each, _ in taken):
+                resting.add(env)  # shares steps with a window of this batch
+                continue
+            else:
+                window = range(end - length, end)
+            taken.append((env, [steps[i].time for i in window]))
+            self.waiting[env] = steps[window[-1]].time + 1
+        return taken
 
     def see_minimum(self, k, losses):
         rule = self.rules[k]

@@ -37,7 +37,7 @@ RULES = [
 
 
 class Comparison(RuleBasedStateMachine):
-    """Adds, samples, updates, clears, saves and loads in any order."""
+    """Adds, samples, updates, writes, clears, saves and loads in any order."""
 
     directory_mode = False
 
@@ -56,21 +56,25 @@ class Comparison(RuleBasedStateMachine):
         replay_rule=st.sampled_from(RULES),
         window=st.sampled_from(["last", "first"]),
         cross=st.booleans(),
+        online=st.booleans(),
         seed=st.integers(0, 2**32 - 1),
     )
-    def make(self, num_envs, stripe, extra, length, replay_rule, window, cross, seed):
+    def make(self, num_envs, stripe, extra, length, replay_rule, window, cross, online, seed):
         length = max(2, length) if window == "first" else length
         stripe = max(stripe, length)
         capacity = stripe * num_envs + min(extra, num_envs - 1)  # not always a multiple
         options = {"num_envs": num_envs, "rule": replay_rule, "window": window}
         options |= {"cross_episodes": cross}
         place = f"{self.folder.name}/frames" if self.directory_mode else None
-        self.real = ReplayBuffer(capacity, length, seed=seed, directory=place, **options)
+        self.online = online
+        self.real = ReplayBuffer(
+            capacity, length, seed=seed, directory=place, online=online, **options
+        )
         self.slow = SlowBuffer(capacity, length, **options)
         self.random = np.random.default_rng(seed)
         self.ended = np.ones(num_envs, bool)  # the next step must begin an episode
         self.batch_ids = None
-        self.stale = self.refused = 0
+        self.stale = self.refused = self.unwritten = 0
 
     def step(self, last, broken):
         """One step for every environment; the observation is its own time and environment."""
@@ -86,6 +90,7 @@ class Comparison(RuleBasedStateMachine):
             "is_first": is_first,
             "is_last": is_last,
             "is_terminal": is_last & (chance[0] < last / 2),
+            "memo": np.zeros((num_envs, 2), np.float32),
             "log_square": np.array(self.slow.added, np.float32) ** 2,
         }
 
@@ -119,7 +124,16 @@ class Comparison(RuleBasedStateMachine):
     @precondition(lambda self: self.real.ready)
     @rule(size=st.integers(1, 8))
     def sample(self, size):
+        new = self.slow.online(size, self.slow.length) if self.online else []
         batch = self.real.sample(size)
+        self.check_batch(batch, size)
+        num_envs = self.slow.num_envs
+        first = [[t * num_envs + env for t in times] for env, times in new]
+        assert batch.ids[: len(new)].tolist() == first
+        assert np.isnan(batch.probabilities[: len(new)]).all()
+        self.check_drawn(batch.ids[len(new) :], batch.probabilities[len(new) :])
+
+    def check_batch(self, batch, size):
         self.batch_ids = batch.ids
         length, num_envs = self.slow.length, self.slow.num_envs
         assert batch.ids.shape == (size, length)
@@ -132,11 +146,16 @@ class Comparison(RuleBasedStateMachine):
         stored = self.real.read(batch.ids, "is_first")
         assert (batch["is_first"][:, 1:] == stored[:, 1:]).all()
         assert (self.real.read(batch.ids, "log_square") == time.astype(np.float32) ** 2).all()
+        memos = [self.slow.find(i).memo for i in batch.ids.ravel().tolist()]
+        assert batch["memo"].reshape(-1, 2).tolist() == [list(memo) for memo in memos]
+
+    def check_drawn(self, ids, probabilities):
+        num_envs = self.slow.num_envs
         trees = [self.slow.tree(k) for k in range(len(self.slow.rules))]
         totals = [sum(tree.values()) for tree in trees]
         rule_ = self.real.rule
         shares = [1 - rule_.fraction, rule_.fraction] if isinstance(rule_, Mixture) else [1.0]
-        for row, probability in zip(batch.ids, batch.probabilities, strict=True):
+        for row, probability in zip(ids, probabilities, strict=True):
             env_, times = row[0] % num_envs, row // num_envs
             steps = self.slow.steps[env_]
             positions = range(times[0] - steps[0].time, times[-1] - steps[0].time + 1)
@@ -172,6 +191,16 @@ class Comparison(RuleBasedStateMachine):
         stale, refused = self.slow.update(ids.ravel().tolist(), flat)
         self.stale += stale
         self.refused += refused
+
+    @precondition(lambda self: self.batch_ids is not None)
+    @rule()
+    def write(self):
+        """Fields of the last sampled batch, which may be partly gone by now."""
+        ids = np.concatenate([self.batch_ids, self.batch_ids[:1]])  # the last values stay
+        values = self.random.random((*ids.shape, 2)).astype(np.float32)
+        self.real.write(ids, {"memo": values})
+        memos = [tuple(memo) for memo in values.reshape(-1, 2).tolist()]
+        self.unwritten += self.slow.write(ids.ravel().tolist(), memos)
 
     @rule()
     def clear(self):
@@ -210,8 +239,11 @@ class Comparison(RuleBasedStateMachine):
         loaded = ReplayBuffer.load(f"{self.folder.name}/save", rule=own)
         if loaded.ready:
             state = self.real.rng.bit_generator.state
+            new = self.slow.online(3, self.slow.length) if self.online else []
             assert (loaded.sample(3).ids == self.real.sample(3).ids).all()
-            assert loaded.rng.bit_generator.state == self.real.rng.bit_generator.state != state
+            drawn = self.real.rng.bit_generator.state
+            assert loaded.rng.bit_generator.state == drawn
+            assert (drawn != state) == (len(new) < 3)
         self.real = loaded
 
     @invariant()
@@ -223,6 +255,9 @@ class Comparison(RuleBasedStateMachine):
         assert len(real) == len(ids)
         assert real.ids().tolist() == ids
         assert real.visits(ids).tolist() == [s.visits for steps in slow.steps for s in steps]
+        if ids:
+            memos = [list(s.memo) for steps in slow.steps for s in steps]
+            assert real.read(ids, "memo").tolist() == memos
         for k, part in enumerate(real.sampler.parts):
             tree = slow.tree(k)
             slots, _, _, _ = real.windows.find(np.array(ids, np.int64), real.sampler.history.visits)
@@ -242,6 +277,7 @@ class Comparison(RuleBasedStateMachine):
         stats = real.stats()
         assert stats["stale"] == self.stale
         assert stats["refused"] == self.refused
+        assert stats["unwritten"] == self.unwritten
         if isinstance(real.rule, Both):
             assert "novelty_share" not in stats
         else:

@@ -331,12 +331,36 @@ def test_what_follows_an_end_begins_an_episode():
     assert buffer.read(buffer.ids(), "is_first").tolist() == [True, False, True, False]
 
 
-def test_python_numbers_lists_and_float_flags():
+def test_python_numbers_and_lists():
     buffer = ReplayBuffer(10, 2)
     for t in range(3):
-        buffer.add({"x": [t], "is_first": [1.0 * (t == 0)], "is_last": [0.0], "is_terminal": [0.0]})
-    assert buffer.sample(1)["is_first"].dtype == np.float64
-    assert buffer.sample(1)["is_first"][0, 0] == 1.0
+        buffer.add({"x": [t], "is_first": [int(t == 0)], "is_last": [0], "is_terminal": [False]})
+    assert buffer.sample(1)["is_first"].dtype == np.int64
+    assert buffer.sample(1)["is_first"][0, 0] == 1
+
+
+@pytest.mark.parametrize("flag", ["is_first", "is_last", "is_terminal"])
+def test_float_flags_are_refused(flag):
+    buffer = ReplayBuffer(10, 2)
+    with pytest.raises(ValueError, match=rf"'{flag}': a flag is a boolean.*got float32.*astype"):
+        buffer.add(step(0) | {flag: np.zeros(1, np.float32)})
+    buffer.add(step(0))  # nothing was taken of the first
+    assert buffer.ids().tolist() == [0]
+
+
+def test_a_true_end_that_is_not_the_last_step_is_refused():
+    buffer = ReplayBuffer(20, 2, num_envs=2)
+    terminal = {"is_terminal": np.array([False, True])}
+    for more in ({"is_last": np.array([True, False])}, {}):
+        with pytest.raises(
+            ValueError, match=r"is_terminal without is_last in environment 1: .*both"
+        ):
+            buffer.add(step(0, 2) | {"x": np.zeros(2)} | terminal | more)
+    one = {name: value[0] for name, value in step(0).items()}
+    with pytest.raises(ValueError, match="is_terminal without is_last: "):
+        buffer.add(one | {"is_terminal": np.bool_(True)}, env=1)
+    buffer.add(step(0, 2) | terminal | {"is_last": np.array([True, True])})  # and without "x"
+    assert buffer.ids().tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -276,3 +276,16 @@ def test_saves_of_the_first_format_begin_cold_with_another_rule():
         visits, p = counted.visits(counted.ids()), counted.priorities(counted.ids())
         seen = (visits > 0) & (p > 0)
         np.testing.assert_array_equal(p[seen], 100.0 * 0.5 ** (visits[seen] - 1))
+
+
+def test_saves_of_the_second_format_go_on_as_they_were(tmp_path):
+    buffer = ReplayBuffer.load(OLD / "second-curious")
+    assert buffer.rule == Curious(dialect="dv2")
+    assert buffer.queue is None
+    stats = buffer.stats()
+    assert (stats["sampled"], stats["online"], stats["written"]) == (6, 0, 0)
+    assert SavedBuffer(OLD / "second-curious").signals["model"].shape == (16,)
+    buffer.save(tmp_path)
+    for same in (buffer, ReplayBuffer.load(tmp_path)):
+        drawn = same.sample(4).ids.tolist()
+        assert drawn == [[3, 5, 7], [10, 12, 14], [3, 5, 7], [1, 3, 5]]

@@ -27,7 +27,9 @@ from curious_replay.untrusted import (
     read_object,
 )
 
-FORMAT = "curious-replay buffer 2"
+FORMAT = "curious-replay buffer 3"
+SECOND = "curious-replay buffer 2"
+"""The format before there was an online queue, and before fields could be written again."""
 FIRST = "curious-replay buffer 1"
 """The format before signals were kept. Its saves are read as if they had been told none."""
 MANIFEST = "replay.json"
@@ -38,7 +40,7 @@ _WANTED: dict[str, Any] = {
     "format": str,
     "settings": {
         "capacity": int, "length": int, "num_envs": int, "window": str, "cross_episodes": bool,
-        "directory": (str, None), "repeats": bool,
+        "directory": (str, None), "repeats": bool, "online": bool,
     },
     "rule": dict,
     "memory": [dict],
@@ -53,9 +55,19 @@ _WANTED: dict[str, Any] = {
     "number": int,
     "chunks": [{field.name: int for field in fields(SavedChunk)} | {"crc32": [int]}],
 }  # fmt: skip
+_NEW = ("online", "written", "unwritten")
+_WANTED_SECOND: dict[str, Any] = {
+    **_WANTED,
+    **{
+        part: {name: kind for name, kind in _WANTED[part].items() if name not in _NEW}
+        for part in ("settings", "counts")
+    },
+}
 _WANTED_FIRST: dict[str, Any] = {
     **{name: wanted for name, wanted in _WANTED.items() if name not in ("memory", "signals")},
-    "settings": {name: kind for name, kind in _WANTED["settings"].items() if name != "repeats"},
+    "settings": {
+        name: kind for name, kind in _WANTED_SECOND["settings"].items() if name != "repeats"
+    },
     "minimum": [(float, None)],
     "counts": dict.fromkeys(("added", "sampled", "updated", "stale", "refused"), int),
 }
@@ -84,14 +96,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         found = content.get("format") if isinstance(content, dict) else None
         if not isinstance(content, dict) or found is None:
             raise LoadError(f"{path} is damaged or not a saved replay buffer")
-        if found not in (FORMAT, FIRST):
+        if found not in (FORMAT, SECOND, FIRST):
             raise ForeignError(
-                f"{path} has the format {found!r}; this version reads {FORMAT!r} and {FIRST!r}"
+                f"{path} has the format {found!r}; this version reads {FORMAT!r}, {SECOND!r} and "
+                f"{FIRST!r}"
             )
         if whole.get("crc32") != checksum(content):
             raise LoadError(f"{path} is damaged: its checksum does not match its content")
         if found == FIRST:
             content = _from_first(content, path)
+        if found != FORMAT:
+            content = _from_second(content, path)
         check(content, _WANTED, str(path))
         _check_content(content, path)
     return content
@@ -115,7 +130,10 @@ def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
             "drawable": ("bool", (slots,)),
             **dict.fromkeys(parts, ("float64", (slots,))),
             "told": ("float32", (len(content["signals"]), slots)),
+            "online": ("int64", (envs,)),
         }
+        if content["format"] != FORMAT:
+            state["online"] = np.zeros(envs, np.int64)
         if content["format"] == FIRST and "visits" in state:
             state |= {"judged": state["visits"], "told": np.empty((0, slots), np.float32)}
         check_arrays(state, wanted, path)
@@ -124,6 +142,8 @@ def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
             raise LoadError(f"{path} is damaged: an environment's steps begin after they end")
         if np.any(head - oldest > stripe):
             raise LoadError(f"{path} is damaged: more steps than fit are said to be stored")
+        if np.any((state["online"] < 0) | (state["online"] > head)):
+            raise LoadError(f"{path} is damaged: steps were replayed before they came")
         if np.any((state["judged"] < 0) | (state["judged"] > state["visits"])):
             raise LoadError(f"{path} is damaged: visits and judged visits must be 0 or more")
         for name in parts:
@@ -134,7 +154,7 @@ def read_state(folder: Path, content: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def _from_first(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return what a manifest of the first format would say in the present one."""
+    """Return what a manifest of the first format would say in the second."""
     check(content, _WANTED_FIRST, str(path))
     rule = content["rule"]
     rules = [rule["first"], rule["second"]] if "second" in rule else [rule]
@@ -147,6 +167,16 @@ def _from_first(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
             {} if minimum is None else {f"{part.get('signal')}_minimum": minimum}
             for part, minimum in zip(rules, content["minimum"], strict=False)
         ],
+    }
+
+
+def _from_second(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return what a manifest of the second format would say in the present one."""
+    check(content, _WANTED_SECOND, str(path))
+    return {
+        **content,
+        "settings": {**content["settings"], "online": False},
+        "counts": {**content["counts"], **dict.fromkeys(_NEW, 0)},
     }
 
 

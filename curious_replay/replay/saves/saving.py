@@ -5,8 +5,8 @@ A save folder holds
     replay.json     everything small, and which save counts; replaced in one step at the very end
     save-<n>/       state.npz: per-step bookkeeping; chunk-*.bin: the steps themselves
 
-Rows of a chunk are written once. A new save therefore shares the chunk files of the one before by
-hard links, and a mapped buffer shares its own; only rows that are new since then are written.
+A new save shares the chunk files of the one before by hard links, and a mapped buffer shares its
+own; only rows that are new since then are written, and chunks of which fields were written again.
 Everything that is read back is checked against checksums.
 """
 
@@ -175,6 +175,9 @@ def _state(buffer: "ReplayBuffer") -> dict[str, Any]:
         "drawable": parts[0].tree.leaves > 0,
         **{f"priorities_{i}": part.values for i, part in enumerate(parts)},
         "told": history.told,
+        "online": np.zeros(buffer.num_envs, np.int64)
+        if buffer.queue is None
+        else buffer.queue.next,
     }
 
 
@@ -188,6 +191,8 @@ def _restore_state(
     drawable = np.flatnonzero(state["drawable"])
     for i, (part, memory) in enumerate(zip(buffer.sampler.parts, content["memory"], strict=True)):
         part.restore(state[f"priorities_{i}"], drawable, memory)
+    if buffer.queue is not None:
+        buffer.queue.next[:] = state["online"]
     buffer.rng.bit_generator.state = content["random"]
     buffer.counts = type(buffer.counts)(**content["counts"])
 
@@ -204,6 +209,7 @@ def _describe(buffer: "ReplayBuffer") -> dict[str, Any]:
             "cross_episodes": buffer.cross_episodes,
             "directory": None if buffer.directory is None else str(buffer.directory),
             "repeats": buffer.repeats,
+            "online": buffer.queue is not None,
         },
         "rule": rule_to_json(buffer.rule),
         "memory": [dict(part.memory) for part in buffer.sampler.parts],

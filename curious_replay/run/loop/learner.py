@@ -2,13 +2,12 @@
 
 The next batch is drawn while the agent learns from the present one. The draw is always complete
 before the feedback of the present batch changes priorities, so the course of events does not
-depend on which of the two is faster. The batch that is next is part of a checkpoint.
+depend on which of the two is faster (`Prefetch`). The batch that is next is part of a checkpoint.
 """
 
 import io
 import math
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from curious_replay.agents.interface import Agent, NonFiniteError, Stream
 from curious_replay.durable import write_bytes
-from curious_replay.replay import Batch, ReplayBuffer
+from curious_replay.replay import Batch, Prefetch, ReplayBuffer
 
 Array = np.ndarray
 
@@ -96,21 +95,17 @@ class Learner:
         self.averages = Averages()
         self.updates = 0
         self.skipped = 0
-        self.next: Batch | None = None
+        self.batches = Prefetch(self._draw, replay.lock)
         self._skipped_in_a_row = 0
-        self._thread = ThreadPoolExecutor(1, "next-batch")
 
     def update(self) -> None:
         """Make one gradient update and tell replay about it."""
-        batch = self.next or self._draw()
-        draw = self._thread.submit(self._draw)
+        batch = next(self.batches)
         try:
             feedback = self.agent.update(batch, self.unread)
         except NonFiniteError as error:
             feedback = None
             self._fail(batch, error)
-        finally:
-            self.next = draw.result()
         if feedback is not None:
             if feedback.signals:
                 self.replay.update(batch.ids, feedback.signals)
@@ -121,11 +116,11 @@ class Learner:
 
     def close(self) -> None:
         """End the thread."""
-        self._thread.shutdown()
+        self.batches.close()
 
     def get_state(self) -> dict[str, Any]:
         """Return counters, averages and the batch that is next."""
-        batch = self.next
+        batch = self.batches.ahead
         return {
             "averages": self.averages.get_state(),
             "updates": self.updates,
@@ -146,7 +141,7 @@ class Learner:
         self.averages.set_state(state["averages"])
         self.updates, self.skipped = state["updates"], state["skipped"]
         self._skipped_in_a_row = state["skipped_in_a_row"]
-        self.next = None if state["next"] is None else Batch(**state["next"])
+        self.batches.ahead = None if state["next"] is None else Batch(**state["next"])
 
     def _draw(self) -> Batch:
         """Draw a batch, with the windows of the agent's other streams.

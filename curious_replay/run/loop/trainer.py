@@ -190,7 +190,7 @@ class Trainer:
             == self.config.replay.clear_at_change
         ):
             self.replay.clear()
-            self.learner.next = None  # it was drawn from what is gone
+            self.learner.batches.ahead = None  # it was drawn from what is gone
         self.watch.time("policy", self.driver.send)
         if self.counters.step < self.config.train.prefill:
             return
@@ -274,7 +274,7 @@ class Trainer:
 
         It returns True, or False if nothing was learned yet.
         """
-        batch = self.learner.next
+        batch = self.learner.batches.ahead
         if batch is None:
             return False  # nothing was learned yet: later
         settings = self.config.record
