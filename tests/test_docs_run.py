@@ -34,6 +34,7 @@ SMALLER = {
     "doctor": "--pictures 1",
     "demo": "--quick --seeds 1 --no-open",
     "python examples/own_agent.py": "--seeds 1 --before 5 --after 6",
+    "python examples/torch_loop.py": "--updates 40",
 }
 SMALLER_PYTHON = {
     'scale="mini"), seed=1': 'scale="debug"), seed=1',
@@ -50,6 +51,7 @@ NOT_RUN = {
     r"python soak/long_run\.py .*": "needs an hour's run; tests/test_long_run.py makes one up",
     r"python docs/make_pictures\.py": "draws the pictures of this repository anew, for minutes",
     r"python docs/make_api\.py": "writes a page of this repository; tests/test_public.py compares",
+    r"python examples/jax_loop\.py": "needs jax; tests/test_guests.py runs it where it is",
     r"(python my_file\.py|curious train) .*\.\.\.": "a pattern of commands",
     r"curious (train|fork|eval|sweep|report)": "the name of a command, within a sentence",
     r"\.ci/run|pytest .*|ruff .*|mypy": "what runs these tests, and runs beside them",
