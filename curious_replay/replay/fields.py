@@ -44,7 +44,7 @@ class Layout:
         self._names = frozenset(field.name for field in fields)
         self._wanted: dict[tuple[int, ...], list[tuple[str, np.dtype[Any], Any]]] = {}
         self.flags = (self.find("is_first"), self.find("is_last"))
-        self._ends = (self.find("is_last"), self.find("is_terminal"))
+        self.terminal = self.find("is_terminal")
         shown = [i for i, field in enumerate(fields) if not field.is_log]
         self.in_batches = [fields[i].name for i in shown], shown  # names and positions
 
@@ -94,15 +94,14 @@ class Layout:
 
     def check_ends(self, arrays: list[Array]) -> None:
         """Refuse a step, as `take` returned it, that is_terminal says ends and is_last does not."""
-        last, terminal = self._ends
-        if np.count_nonzero(arrays[terminal]):
-            alone = arrays[terminal].astype(bool) & ~arrays[last].astype(bool)
-            if alone.any():
-                where = f" in environment {int(np.argmax(alone))}" if alone.ndim else ""
-                raise ValueError(
-                    f"is_terminal without is_last{where}: a step at which the episode truly ends "
-                    "is also its last one; set both"
-                )
+        last, terminal = (arrays[i].astype(bool) for i in (self.flags[1], self.terminal))
+        alone = terminal & ~last
+        if alone.any():
+            where = f" in environment {int(np.argmax(alone))}" if alone.ndim else ""
+            raise ValueError(
+                f"is_terminal without is_last{where}: a step at which the episode truly ends is "
+                "also its last one; set both"
+            )
 
     def _expect(self, leading: tuple[int, ...]) -> list[tuple[str, np.dtype[Any], Any]]:
         self._wanted[leading] = [(f.name, f.dtype, leading + f.shape) for f in self.fields]
