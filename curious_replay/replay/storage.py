@@ -179,28 +179,34 @@ class Storage:
             self._touch(sum(array.nbytes for array in out))
         return out
 
+    def own(self, envs: Ints, times: Ints) -> None:
+        """Let the chunks of steps [N] be such as no save refers to, so that rows may change.
+
+        Fails, without a change, where there is no room for a copy of a mapped chunk.
+        """
+        numbers = (times // self.rows).tolist()
+        for key in {*zip(envs.tolist(), numbers, strict=True)} & self.saved.keys():
+            env, number = key
+            path = self.chunk(env, number).path
+            if path is not None and path.stat().st_nlink > 1:
+                copy = path.with_suffix(".new")
+                try:
+                    shutil.copyfile(path, copy)
+                    copy.replace(path)
+                finally:
+                    copy.unlink(missing_ok=True)
+                self.put(env, Chunk(number, self.layout, self.rows, path))
+            del self.saved[key]
+
     def rewrite(self, position: int, envs: Ints, times: Ints, values: Array) -> None:
-        """Write one field of stored steps [N] again; `values` [N, ...] are contiguous.
+        """Write one field of steps [N], whose chunks are owned; `values` [N, ...] are contiguous.
 
         Of a step that occurs more than once, the last value stays.
         """
-        for env, number in {*zip(envs.tolist(), (times // self.rows).tolist(), strict=True)}:
-            self.own(env, number)
         row_bytes = self.layout.fields[position].nbytes
         _scatter(self._addresses[position], self.rows, row_bytes, _address(values), envs, times)
         if self.directory is not None:
             self._touch(values.nbytes)
-
-    def own(self, env: int, number: int) -> None:
-        """Let a chunk be one that no save refers to, so that its rows may change."""
-        if self.saved.pop((env, number), None) is None:
-            return  # since the last save it is
-        path = self.chunk(env, number).path
-        if path is not None and path.stat().st_nlink > 1:
-            copy = path.with_suffix(".new")
-            shutil.copyfile(path, copy)
-            copy.replace(path)
-            self.put(env, Chunk(number, self.layout, self.rows, path))
 
     def clear(self) -> None:
         """Drop all chunks."""

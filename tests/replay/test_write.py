@@ -101,6 +101,26 @@ def test_saves_stay_as_they_were_and_new_ones_have_what_was_written(mapped, tmp_
     assert ReplayBuffer.load(tmp_path / "new").stats()["written"] == 20
 
 
+def test_a_full_disk_leaves_the_buffer_and_its_saves_as_they_were(tmp_path, monkeypatch):
+    buffer = filled(directory=tmp_path / "frames")
+    buffer.save(tmp_path / "save")
+    ids, ones = buffer.ids()[10:20], {"state": {"deter": np.ones((10, 3), np.float32)}}
+
+    def full(source, target):
+        target.write_bytes(b"half")
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("curious_replay.replay.storage.shutil.copyfile", full)
+        with pytest.raises(OSError, match="No space left"):
+            buffer.write(ids, ones)
+    assert not [*tmp_path.rglob("*.new")]
+    assert not buffer.read(ids, "state/deter").any()
+    buffer.write(ids, ones)  # there is room again
+    assert buffer.read(ids, "state/deter").all()
+    assert not ReplayBuffer.load(tmp_path / "save").read(ids, "state/deter").any()
+
+
 def test_a_save_writes_only_what_changed(tmp_path):
     buffer = ReplayBuffer(4000, 4)  # chunks of 64 steps
     fill(buffer, 1000)

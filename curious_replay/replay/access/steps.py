@@ -128,6 +128,7 @@ class StoredSteps:
                 position = layout.find(name)
                 values[position] = _fitting(layout.fields[position], value, ids.shape)[there]
             times, envs = (part[there] for part in self._places(ids))
+            self.storage.own(envs, times)
             self._torn = True
             for position, value in values.items():
                 self.storage.rewrite(position, envs, times, value)
