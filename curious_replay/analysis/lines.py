@@ -54,6 +54,10 @@ class Columns(Mapping[str, Array]):
         chosen = {name: column[mask] for name, column in self._columns.items()}
         return Columns(chosen, int(np.count_nonzero(mask)))
 
+    def last(self, name: str) -> Any:
+        """Return what the last row has under a name; NaN if that is nothing, or without rows."""
+        return self[name][-1] if self.rows else math.nan
+
 
 def read_columns(path: Path) -> Columns:
     """Read a file of JSON lines; a file that is not there is an empty table.

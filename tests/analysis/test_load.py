@@ -9,7 +9,7 @@ import pytest
 from helpers.folders import counters, write_checkpoint, write_run
 
 from curious_replay.analysis import interaction, load, stored
-from curious_replay.analysis.lines import read_columns
+from curious_replay.analysis.lines import Columns, read_columns
 from curious_replay.replay import ReplayBuffer
 from curious_replay.untrusted import UnreadableError
 
@@ -123,6 +123,8 @@ def test_columns_of_all_kinds_can_be_chosen_from(tmp_path):
     assert table["yes"].tolist() == [0, 0, 0, 1, 1]
     assert table["huge"].tolist() == [1e30] * 5
     assert np.isnan([table["nothing"], table["loss/last"]]).all()
+    assert (table.last("frame"), table.last("mode")) == (4, "")
+    assert np.isnan([table.last("absent"), Columns({}, 0).last("frame")]).all()
     some = table.where(table["frame"] > 2)
     assert (some.rows, len(some)) == (2, len(table))
     assert some["yes"].tolist() == [1, 1]
