@@ -76,7 +76,7 @@ def test_every_option_changes_what_it_says_and_nothing_else(parent):
     assert {each for each in allowed if each.startswith(("--replay", "--agent", "--env"))} == {
         "--replay.storage", "--replay.clear-at-change", "--replay.repeats", "--replay.alpha",
         "--replay.eps", "--replay.p-max", "--replay.signal", "--replay.dialect", "--replay.c",
-        "--replay.beta", "--agent.lr", "--env.processes",
+        "--replay.beta", "--agent.lr", "--env.processes", "--env.max-restarts",
     }  # fmt: skip
     assert {each for each in allowed if each.startswith("--train")} == {
         "--train.steps", "--train.ratio", "--train.log-every", "--train.save-every",
