@@ -235,15 +235,18 @@ class TorchRLBuffer:
         self._stream, self._torch = stream, torch
         self._buffer = data.TensorDictReplayBuffer(
             storage=data.LazyTensorStorage(stream.steps),
-            sampler=data.PrioritizedSliceSampler(
-                max_capacity=stream.steps, alpha=0.7, beta=0.0, slice_len=LENGTH, end_key="done"
-            ),
+            sampler=self._sampler(),
             batch_size=WINDOWS * LENGTH,
         )
         self._steps = stream.cycle(lambda image: self._rows(image[None])[0])
         for start in range(0, stream.steps, len(stream.images)):
             self._buffer.extend(self._rows(stream.images[: stream.steps - start]))
         self._losses = torch.from_numpy(stream.losses.reshape(-1))
+
+    def _sampler(self) -> Any:
+        return load("torchrl.data").PrioritizedSliceSampler(
+            max_capacity=self._stream.steps, alpha=0.7, beta=0.0, slice_len=LENGTH, end_key="done"
+        )
 
     def _rows(self, images: Array) -> Any:
         torch, count = self._torch, len(images)
@@ -260,11 +263,31 @@ class TorchRLBuffer:
     def sample(self) -> object:  # noqa: D102
         return self._buffer.sample()
 
+    def draw(self) -> Any:
+        """Draw the index of 16 windows of 64 steps, without the steps themselves."""
+        return self._buffer.sampler.sample(self._buffer.storage, WINDOWS * LENGTH)
+
     def update(self) -> object:  # noqa: D102
         return self._buffer.update_priority(self._stream.windows().reshape(-1), self._losses)
 
     def add(self) -> object:  # noqa: D102
         return self._buffer.add(next(self._steps))
+
+
+class CuriousInTorchRL(TorchRLBuffer):
+    """TorchRL's buffer and storage with our sampler: visits and formula included."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream)
+        # It takes feedback for steps that were drawn, and these are not to be the same few.
+        self._drawn = itertools.cycle([self.draw()[0][0] for _ in range(1000)])
+
+    def _sampler(self) -> Any:
+        module = load("curious_replay.torchrl")
+        return module.CuriousSampler(Curious(), slice_len=LENGTH, end_key="done")
+
+    def update(self) -> object:  # noqa: D102
+        return self._buffer.update_priority(next(self._drawn), self._losses)
 
 
 class TianshouBuffer:
@@ -326,6 +349,7 @@ class CpprbBuffer:
 
 BUFFERS: dict[str, Callable[[Stream], Buffer]] = {
     "curious": CuriousBuffer,
+    "curious in torchrl": CuriousInTorchRL,
     "torchrl": TorchRLBuffer,
     "tianshou": TianshouBuffer,
     "cpprb (single steps)": CpprbBuffer,

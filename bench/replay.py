@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 OURS = "curious"
 BATCH = WINDOWS * LENGTH
 TREE_WORKS = ("sample 16", "sample 1024", "set 1024", "set 16 runs")
-BUFFER_WORKS = ("sample 16x64", "update 1024", "add")
+BUFFER_WORKS = ("sample 16x64", "index 16x64", "update 1024", "add")
 GROWTH = "sample + update"
 # Times as many rounds where a call is so short that others on the machine show: medians of 7 turns
 # of an update differed by a third from run to run.
@@ -90,7 +90,10 @@ def race(
 
 
 def buffer_rates(options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Sample 16 x 64 images, update 1,024 priorities, add a step; and the limit for sampling."""
+    """Sample 16 x 64 images, update 1,024 priorities, add a step; and the limit for sampling.
+
+    Of what is inside TorchRL's buffer, also the index alone: its storage takes most of the time.
+    """
     stream = peers.Stream(options.steps, np.random.default_rng(0))
     buffers = available(peers.BUFFERS, options.peers, stream)
     sampling: dict[str, Callable[[], object]] = {name: b.sample for name, b in buffers.items()}
@@ -99,8 +102,13 @@ def buffer_rates(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     sampling[f"{OURS}, no repeats"] = ours.sample_apart
     sampling["limit: NumPy copy"] = peers.CopyLimit(stream).sample
     results = race(sampling, {"sample 16x64": lambda sample: sample}, options)
+    inside = {n: b for n, b in buffers.items() if isinstance(b, peers.TorchRLBuffer)}
+    indices = race(inside, {"index 16x64": lambda b: b.draw}, options)
     rest = race(buffers, {"update 1024": lambda b: b.update, "add": lambda b: b.add}, options)
-    return {name: {**row, **rest.get(name, {})} for name, row in results.items()}
+    return {
+        name: {**row, **indices.get(name, {}), **rest.get(name, {})}
+        for name, row in results.items()
+    }
 
 
 def growth(sizes: tuple[int, int], options: argparse.Namespace) -> dict[str, dict[str, float]]:

@@ -25,6 +25,7 @@ def test_replay(tmp_path):
         assert all(rate > 0 for row in rows.values() for rate in row.values())
     assert set(results["buffer"]["curious"]) == {"sample 16x64", "update 1024", "add"}
     assert "limit: NumPy copy" in results["buffer"]
+    assert "curious in torchrl" in results["buffer"] or "without curious in" in done.stderr
     for peer in ("torchrl", "tianshou", "cpprb", "starr"):
         assert (
             peer in results["tree"]["100"]

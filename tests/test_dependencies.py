@@ -12,7 +12,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PAGE = (ROOT / "docs/dependencies.md").read_text()
 CORE, EXTRAS = PAGE.split("## Extras")
 IMPORTED_AS = {"pillow": "PIL"}  # else as the package is called, with _ for -
-COMES_WITH = {"llvmlite": "numba", "triton": "torch"}
+COMES_WITH = {"llvmlite": "numba", "triton": "torch", "tensordict": "torchrl"}
 
 
 def names(requirements):
@@ -70,7 +70,7 @@ def test_the_files_of_extras_are_there():
 
 def test_everything_imported_is_declared():
     declared = names(PROJECT["dependencies"])
-    for extra in ("ray", "slurm", "wandb", "minigrid"):
+    for extra in ("ray", "slurm", "wandb", "minigrid", "torchrl"):
         declared |= names(PROJECT["optional-dependencies"][extra])
     known = {module(package) for package in declared}
     undeclared = {name for name in imported() if COMES_WITH.get(name, name) not in known}

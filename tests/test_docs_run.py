@@ -46,6 +46,7 @@ NOT_RUN = {
     r"(\.venv/bin/)?pip install .*": "needs a package index; tests/test_wheel.py installs",
     r"curious sweep .* --launcher ray .*": "needs a cluster; tests/sweep/test_clusters.py has one",
     r"(python )?bench/.*": "takes minutes; tests/test_bench.py runs it small",
+    r"python examples/torchrl_agent\.py": "tests/guests/test_torchrl_example.py runs it",
     r"python tests/fuzz/fuzz\.py .*": "takes minutes; tests/fuzz/test_fuzz.py runs it small",
     r"python soak/soak\.py .*": "takes an hour; tests/test_soak.py runs a short one",
     r"python soak/long_run\.py .*": "needs an hour's run; tests/test_long_run.py makes one up",
@@ -64,6 +65,7 @@ BEFORE = {"analysis.md": [RUNS.format("curious"), RUNS.format("uniform")]}
 # What an earlier page shows too is run there; but this one goes on with it.
 ON_ITS_OWN = "training.md"
 # Python that is run elsewhere: tests/test_extending.py (it is in examples/), tests/test_public.py.
+# That of TorchRL too, where it is installed: tests/guests/test_torchrl_example.py.
 EXAMPLES = ("extending.md", "api.md")
 SLOW = {"README.md", "training.md", "analysis.md", "experiments.md", "extending.md", "sweeps.md"}
 
@@ -204,7 +206,7 @@ def test_a_page_can_be_followed(page, folder, monkeypatch):
             elif command not in done and why_not(command) is None:
                 run(smaller(command), where, monkeypatch)
                 done.add(command)
-        if each.python and page not in EXAMPLES:
+        if each.python and page not in EXAMPLES and "curious_replay.torchrl" not in each.python:
             monkeypatch.chdir(folder)
             exec(compile(smaller_python(each.python), page, "exec"), names_of_a_loop())
 

@@ -21,6 +21,7 @@ OURS = {
     "host": set(),
     "plugins": {"errors", "run_folder", "untrusted"},
     "replay": {"durable", "untrusted"},
+    "torchrl": {"errors", "untrusted", "replay"},
     "envs": {"errors", "untrusted"},
     "agents": {"errors", "bounds", "untrusted"},
     "run": {
@@ -58,10 +59,11 @@ OURS = {
 }
 HEAVY = {
     "torch", "mujoco", "dm_control", "gymnasium", "crafter", "matplotlib", "ray", "submitit",
-    "wandb", "minigrid",
+    "wandb", "minigrid", "torchrl", "tensordict",
 }  # fmt: skip
 MAY_USE = {
     "replay": {"torch"},  # only where a batch is asked for as tensors
+    "torchrl": {"torch", "torchrl", "tensordict"},
     "envs": {"mujoco", "dm_control", "gymnasium", "crafter", "minigrid"},
     "agents": {"torch"},
     "run": {"torch", "gymnasium", "wandb"},
