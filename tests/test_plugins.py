@@ -50,7 +50,7 @@ class Still(cr.Agent):
     def act(self, state, observation, generator, explore):
         return np.zeros((len(observation["is_first"]), self.spaces.actions), np.float32), state
 
-    def update(self, batch):
+    def update(self, batch, unread=()):
         end = Path(self.config.ends)
         if self.config.ends and end.exists():
             what = end.read_text()

@@ -20,7 +20,7 @@ from curious_replay.replay.sumtree import Ints
 from curious_replay.replay.windows import Window
 from curious_replay.torchrl import state
 from curious_replay.torchrl.marks import marks
-from curious_replay.torchrl.steps import Shape, StoredSteps
+from curious_replay.torchrl.steps import Shape, FollowedSteps
 from curious_replay.torchrl.trajectories import Key, Trajectories
 
 NOT_TOLD = -math.inf
@@ -88,7 +88,7 @@ class CuriousSampler(Sampler):  # type: ignore[misc]  # TorchRL has no types
         self.window, self.cross_episodes = window, bool(cross_episodes)
         self.repeats = bool(repeats)
         self.weight_exponent = weight_exponent
-        self._steps: StoredSteps | None = None  # made at the first draw, when the storage is known
+        self._steps: FollowedSteps | None = None  # made at the first draw, when the storage is known
         self._last: int | None = None  # the row that was written last
         self._lock = threading.RLock()
 
@@ -276,7 +276,7 @@ class CuriousSampler(Sampler):  # type: ignore[misc]  # TorchRL has no types
             raise UsageError(f"batch_size must be a multiple of {name}={given}, got {batch_size}")
         return (other, given) if self.slice_len else (given, other)
 
-    def _follow(self, storage: Any, length: int) -> StoredSteps:
+    def _follow(self, storage: Any, length: int) -> FollowedSteps:
         """Take account of all that was written to a storage that is not empty."""
         if self._steps is None:
             self._steps = self._begin(storage, length)
@@ -294,7 +294,7 @@ class CuriousSampler(Sampler):  # type: ignore[misc]  # TorchRL has no types
             steps.advance(envs, *flags)
         return steps
 
-    def _begin(self, storage: Any, length: int) -> StoredSteps:
+    def _begin(self, storage: Any, length: int) -> FollowedSteps:
         """Begin with the steps that are in a storage, in the order in which they were written."""
         beside = tuple(storage.shape[1:])
         envs = math.prod(beside)
@@ -310,11 +310,11 @@ class CuriousSampler(Sampler):  # type: ignore[misc]  # TorchRL has no types
             last = getattr(storage, "_last_cursor_index", None)
         first = 0 if stored < rows or last is None else (last + 1) % rows
         shape = Shape(rows, beside, length, self.window, self.cross_episodes)
-        steps = StoredSteps(self.rule, shape, first)
+        steps = FollowedSteps(self.rule, shape, first)
         steps.written += stored
         return steps
 
-    def _known(self) -> StoredSteps:
+    def _known(self) -> FollowedSteps:
         if self._steps is None:
             raise UsageError("nothing is known of any step yet: sample first")
         return self._steps

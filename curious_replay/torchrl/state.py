@@ -14,7 +14,7 @@ from curious_replay.replay.batch import Counts
 from curious_replay.replay.mixture import Mixture
 from curious_replay.replay.rule import Rule
 from curious_replay.replay.saves.rule_json import rule_to_json, same_rule
-from curious_replay.torchrl.steps import Shape, StoredSteps
+from curious_replay.torchrl.steps import Shape, FollowedSteps
 from curious_replay.untrusted import (
     UnreadableError,
     check,
@@ -38,7 +38,7 @@ _WANTED = {
 }
 
 
-def describe(steps: StoredSteps) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def describe(steps: FollowedSteps) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return all that is to be saved: JSON values, and copies of arrays."""
     windows, parts, history = steps.windows, steps.sampler.parts, steps.sampler.history
     content = {
@@ -65,7 +65,7 @@ def describe(steps: StoredSteps) -> tuple[dict[str, Any], dict[str, npt.NDArray[
 
 def restore(
     rule: Rule | Mixture, content: Mapping[str, Any], arrays: Arrays, where: str
-) -> StoredSteps:
+) -> FollowedSteps:
     """Make the bookkeeping that `describe` described; `where` says in errors what was read.
 
     By another rule than the saved one, steps have the priorities that it makes of their visits and
@@ -78,7 +78,7 @@ def restore(
     check(content, _WANTED, where)
     shape = Shape(**content["shape"])._replace(beside=tuple(content["shape"]["beside"]))
     _check_arrays(content, shape, arrays, where)
-    steps = StoredSteps(rule, shape)
+    steps = FollowedSteps(rule, shape)
     steps.windows.restore(arrays["clock"], arrays["ends"])
     steps.drawn[:] = arrays["drawn"]
     steps.written = content["written"]

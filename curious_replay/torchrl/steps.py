@@ -52,7 +52,7 @@ class DrawnSlices(NamedTuple):
     probabilities: Floats
 
 
-class StoredSteps:
+class FollowedSteps:
     """The bookkeeping of all steps of one storage, of which row `first` was written first."""
 
     def __init__(self, rule: Rule | Mixture, shape: Shape, first: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from streams import fill, step
+from helpers.streams import fill, step
 
 from curious_replay.replay import LoadError, ReplayBuffer, Uniform
 

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from streams import fill
+from helpers.streams import fill
 
 from curious_replay.replay import Batch, ReplayBuffer
 

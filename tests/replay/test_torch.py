@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from streams import fill, step
+from helpers.streams import fill, step
 
 from curious_replay.replay import Adversarial, ReplayBuffer
 from curious_replay.replay.access import tensors

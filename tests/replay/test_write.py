@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from streams import fill, step
+from helpers.streams import fill, step
 
 from curious_replay.replay import ReplayBuffer
 

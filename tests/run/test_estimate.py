@@ -4,10 +4,10 @@ import math
 import time
 from dataclasses import replace
 
-import fake_agent
 import pytest
 import torch
-from runs import config
+from helpers import fake_agent
+from helpers.runs import config
 
 from curious_replay import cli
 from curious_replay.agents.spaces import Spaces
