@@ -20,8 +20,9 @@ from curious_replay.agents.blocks.maths import symlog
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.blocks.shortcuts.lookup import Features, OneHotFeatures, pays, stack
-from curious_replay.agents.feedback import check_finite, make_feedback, to_numpy
+from curious_replay.agents.feedback import FiniteCheck, to_numpy
 from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState
+from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 
@@ -133,6 +134,11 @@ class Dreamer(Agent):
     samples_always = True
     """Whether actions are drawn also where the policy is evaluated; else the likeliest is taken."""
 
+    def __init__(self, spaces: Spaces, seed: int, device: str) -> None:
+        super().__init__(spaces, seed, device)
+        self.finite = FiniteCheck(self.device)
+        """What the present update has met."""
+
     @abstractmethod
     def make_behaviour(self) -> Behaviour:
         """Make an actor and critic such as this agent's own, with new weights."""
@@ -159,10 +165,12 @@ class Dreamer(Agent):
 
     def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Train the world model on the batch, then actor and critic from its states."""
+        self.finite = FiniteCheck(self.device)
         replayed = self.load(batch)
         learned = self.train_world_model(replayed)
         outputs, td = self.train_actor_critic(replayed, learned.start, unread=unread)
-        return make_feedback({**learned.signals, **td}, {**learned.metrics, **outputs.metrics})
+        metrics = {**learned.metrics, **outputs.metrics}
+        return self.finite.feedback({**learned.signals, **td}, metrics)
 
     def foresees(self, unread: Collection[str]) -> bool:
         """Say whether first steps are imagined for "td" alone: `starts` leaves some states out."""
@@ -190,9 +198,8 @@ class Dreamer(Agent):
         terms    by name, of any shape
         signals  [T, B] each: "likelihood", "kl" and "model", which is all of what a step cost
         """
-        check_finite("model", terms)
-        norm = self.optimisers["model_adam"].step(loss)
-        check_finite("model", {"gradient": norm})
+        self.finite.check("model", terms)
+        norm = self.finite.step("model", self.optimisers["model_adam"], loss)
         metrics = {f"model/{name}": value.detach().mean() for name, value in terms.items()}
         metrics |= {"model/loss": loss.detach(), "model/gradient": norm}
         return WorldModelOutputs(belief, signals, metrics)
@@ -232,6 +239,7 @@ class Dreamer(Agent):
                 is_first.unsqueeze(0),
                 noise.unsqueeze(0),
                 State(state["deter"], state["stoch"]),
+                begins=[bool(observation["is_first"].any())],
             )
             latest = State(states.deter[0], states.stoch[0])
             policy = actor.policy(actor(latest.feature))
@@ -263,6 +271,7 @@ class Dreamer(Agent):
             reward=self._load(flipped["reward"]),
             is_first=self._load(flipped["is_first"]).bool(),
             cont=1 - self._load(flipped["is_terminal"]),
+            begins=[bool(step.any()) for step in flipped["is_first"]],
         )
 
     def observed(self, fields: Arrays) -> tuple[Tensor | None, Tensor | None]:

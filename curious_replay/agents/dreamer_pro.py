@@ -10,6 +10,7 @@ replayed steps of B windows in each view, which are rows 0 to B - 1 and B to 2 B
 """
 
 from collections.abc import Collection
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ from curious_replay.agents.blocks.slow_copy import SlowCopy
 from curious_replay.agents.configs.dreamer_pro import DreamerProConfig
 from curious_replay.agents.dreamer import WorldModelOutputs
 from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model, style_of
-from curious_replay.agents.feedback import make_feedback
+from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.interface import Arrays, Feedback
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Replayed, embed
@@ -61,6 +62,7 @@ class DreamerPro(DreamerV2):
 
     def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Train everything on two views of the batch; signals are the mean over both."""
+        self.finite = FiniteCheck(self.device)
         views = self.two_views(self.load(batch))
         learned = self.train_world_model(views)
         outputs, td = self.train_actor_critic(views, learned.start, unread=unread)
@@ -68,14 +70,14 @@ class DreamerPro(DreamerV2):
             name: torch.stack(signal.chunk(2, 1)).mean(0)
             for name, signal in {**learned.signals, **td}.items()
         }
-        return make_feedback(signals, {**learned.metrics, **outputs.metrics})
+        return self.finite.feedback(signals, {**learned.metrics, **outputs.metrics})
 
     def two_views(self, replayed: Replayed) -> Replayed:
         """Return the batch twice, [T, 2 B, ...], each of its windows moved by some pixels."""
-        twice = {
+        twice: dict[str, Any] = {
             name: torch.cat([part, part], 1)
             for name, part in replayed._asdict().items()
-            if part is not None
+            if isinstance(part, Tensor)
         }
         rows = twice["reward"].shape[1]
         places = torch.rand(rows, 2, generator=self.generator, device=self.generator.device)
@@ -107,8 +109,8 @@ class DreamerPro(DreamerV2):
         likelihood = everywhere + F.pad(swav + temporal, (0, 0, WARM_UP, 0), value=torch.nan)
         signals = {"model": likelihood + config.kl_scale * kl, "likelihood": likelihood, "kl": kl}
         learned = self.fit(belief, terms, signals, loss)
-        model.prototypes.settle()
-        self.teacher.follow(model)
+        model.prototypes.settle(self.finite.fine)
+        self.teacher.follow(model, self.finite.fine)
         return learned
 
     def prototype_losses(self, seen: Tensor, felt: Tensor, taught: Tensor) -> tuple[Tensor, Tensor]:
@@ -184,12 +186,12 @@ class Teacher(nn.Module):
         points: Tensor = self.copies["project_seen"](embedding)
         return points
 
-    def follow(self, model: ProModel) -> None:
-        """Move a little towards the networks of `model`."""
+    def follow(self, model: ProModel, fine: Tensor) -> None:
+        """Move a little towards the networks of `model`, if all is `fine`."""
         for name, network in model.seeing().items():
             copy = self.copies[name]
             assert isinstance(copy, SlowCopy)
-            copy.follow(network)
+            copy.follow(network, fine)
 
 
 class ProActorCritic(ActorCritic):

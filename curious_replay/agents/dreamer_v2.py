@@ -33,7 +33,7 @@ from curious_replay.agents.dreamer import (
     Reward,
     WorldModelOutputs,
 )
-from curious_replay.agents.feedback import check_finite
+from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.interface import Arrays
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
@@ -113,7 +113,7 @@ class DreamerV2(Dreamer):
             before = None
             if self.foresees(unread):
                 before = learner.foresee(self.model, every, leaving, self.generator, steps=2)
-            outputs = learner.learn(self.model, *some, leaving, self.generator)
+            outputs = learner.learn(self.model, *some, leaving, self.generator, self.finite)
             if before is None and self.starts < 1:
                 return outputs, {}
             with torch.no_grad():
@@ -259,6 +259,7 @@ class ActorCritic(Behaviour):
         cont: Tensor,
         reward: Reward,
         generator: torch.Generator,
+        finite: FiniteCheck,
     ) -> ActorCriticOutputs:
         """Imagine from `start` [N, ...] (`cont` [N] says which are no ends), and learn.
 
@@ -283,15 +284,13 @@ class ActorCritic(Behaviour):
         if isinstance(policy, OneHotPolicy):
             gain = policy.log_probability(imagined.actions[:count]) * (gain - baseline)
         actor_loss = -(weights[:count] * (gain + self.config.entropy * policy.entropy)).mean()
-        check_finite("actor", {"loss": actor_loss})
-        actor_norm = self.actor_adam.step(actor_loss)
-        check_finite("actor", {"gradient": actor_norm})
+        finite.check("actor", {"loss": actor_loss})
+        actor_norm = finite.step("actor", self.actor_adam, actor_loss)
 
         loss = normal_loss(critic, returns.detach().unsqueeze(-1), axes=1)
         critic_loss = (weights * loss).mean()
-        critic_norm = self.critic_adam.step(critic_loss)
-        check_finite("critic", {"gradient": critic_norm})
-        self.target_critic.follow(self.critic)
+        critic_norm = finite.step("critic", self.critic_adam, critic_loss)
+        self.target_critic.follow(self.critic, finite.fine)
         metrics = {
             "actor/loss": actor_loss,
             "actor/gradient": actor_norm,

@@ -33,7 +33,7 @@ from curious_replay.agents.dreamer import (
     Reward,
     WorldModelOutputs,
 )
-from curious_replay.agents.feedback import check_finite
+from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
@@ -96,7 +96,7 @@ class DreamerV3(Dreamer):
             before = None
             if self.foresees(unread):
                 before = learner.first_steps(self.model, start, arriving, self.generator)
-            outputs = learner.learn(self.model, some, cont, arriving, self.generator)
+            outputs = learner.learn(self.model, some, cont, arriving, self.generator, self.finite)
         if before is None and self.starts < 1:
             return outputs, {}
         return outputs, {"td": self._td_error(replayed, start, before or outputs)}
@@ -223,6 +223,7 @@ class ActorCritic(Behaviour):
         cont: Tensor,
         reward: Reward,
         generator: torch.Generator,
+        finite: FiniteCheck,
     ) -> ActorCriticOutputs:
         """Imagine from `start` [N, ...] (`cont` [N] says which are no ends), and learn."""
         imagined = self.imagine(model, start, generator)
@@ -235,8 +236,8 @@ class ActorCritic(Behaviour):
             rewards, self.discount * cont[1:], values, self.config.return_lambda
         )
         weights = imagination_weights(cont[:-1], self.discount)
-        check_finite("actor", {"return": returns})  # one that is not would stay in the scale
-        scale = self.return_scale.update(returns)
+        finite.check("actor", {"return": returns})  # one that is not would stay in the scale
+        scale = self.return_scale.update(returns, finite.fine)
 
         advantage = (returns - values[:-1]) / scale
         policy = self.actor.policy(imagined.outputs)
@@ -245,16 +246,15 @@ class ActorCritic(Behaviour):
         else:
             gain = advantage
         actor_loss = -(weights * (gain + self.config.entropy * policy.entropy)).mean()
-        check_finite("actor", {"loss": actor_loss})
-        actor_norm = self.actor_adam.step(actor_loss, keep_graph=not self.actor.discrete)
-        check_finite("actor", {"gradient": actor_norm})
+        finite.check("actor", {"loss": actor_loss})
+        keep_graph = not self.actor.discrete
+        actor_norm = finite.step("actor", self.actor_adam, actor_loss, keep_graph=keep_graph)
 
         with torch.no_grad():
             slow = self.slow_critic(imagined.features[:-1]).mean
         critic_loss = (weights * critic.loss(returns.detach(), slow)).mean()
-        critic_norm = self.critic_adam.step(critic_loss)
-        check_finite("critic", {"gradient": critic_norm})
-        self.slow_critic.follow(self.critic)
+        critic_norm = finite.step("critic", self.critic_adam, critic_loss)
+        self.slow_critic.follow(self.critic, finite.fine)
         metrics = {
             "actor/loss": actor_loss,
             "actor/gradient": actor_norm,

@@ -1,33 +1,81 @@
-"""What agents hand to the host after an update, and what they refuse to hand on."""
+"""What agents hand to the host after an update, and what they refuse to hand on.
 
-import math
-from collections.abc import Mapping
+A host that reads a number waits until the device has made it, and the device then waits for what
+the host tells it next. So nothing is read before the end of an update, and all of it at once.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.interface import Feedback, NonFiniteError
 
 
-def make_feedback(signals: Mapping[str, Tensor], metrics: Mapping[str, Tensor]) -> Feedback:
-    """Bring signals [T, B] and metrics to the host, as [B, T] and numbers."""
-    values = torch.stack([*metrics.values()]).tolist()
-    return Feedback(
-        {name: to_numpy(signal.T) for name, signal in signals.items()},
-        dict(zip(metrics, values, strict=True)),
-    )
+class FiniteCheck:
+    """Whether the numbers of one update are finite: judged on the device, told at the end.
 
+    What is not finite changes nothing, and neither does what comes after it in the update.
+    """
 
-def check_finite(where: str, terms: dict[str, Tensor]) -> None:
-    """Name the first of the terms, of any shape, that is not finite."""
-    total = torch.stack([term.detach().sum() for term in terms.values()]).sum()
-    if math.isfinite(total.item()):
-        return  # as all of its parts are
-    finite = torch.stack([torch.isfinite(term).all() for term in terms.values()]).tolist()
-    for name, fine in zip(terms, finite, strict=True):
-        if not fine:
-            raise NonFiniteError(f"{where}/{name}")
+    def __init__(self, device: torch.device) -> None:
+        self.fine = torch.ones((), dtype=torch.bool, device=device)
+        """bool, a scalar on the device: whether everything was finite so far."""
+        self._names: list[str] = []
+        self._flags: list[Tensor] = []
+        self._optimisers: list[Optimiser] = []
+        self._prefix = ""
+
+    def check(self, where: str, terms: Mapping[str, Tensor]) -> None:
+        """Judge terms of any shape."""
+        self._note(where, terms, torch.stack([term.detach().sum() for term in terms.values()]))
+
+    def step(
+        self, where: str, optimiser: Optimiser, loss: Tensor, *, keep_graph: bool = False
+    ) -> Tensor:
+        """Reduce `loss`, a scalar, if all is fine; returns the norm of its gradient."""
+        norm = optimiser.step(loss, self.fine, keep_graph=keep_graph)
+        self._optimisers.append(optimiser)
+        self._note(where, ["gradient"], norm.view(1))
+        return norm
+
+    def _note(self, where: str, names: Iterable[str], numbers: Tensor) -> None:
+        """Judge one number of each name, [n]."""
+        flags = numbers - numbers == 0  # of NaN and infinities the difference is NaN
+        self._names += [f"{self._prefix}{where}/{name}" for name in names]
+        self._flags.append(flags)
+        self.fine = self.fine & flags.all()
+
+    @contextmanager
+    def named(self, prefix: str) -> Iterator[None]:
+        """Put a prefix before the names of what is judged within."""
+        self._prefix = prefix
+        yield
+        self._prefix = ""
+
+    def feedback(self, signals: Mapping[str, Tensor], metrics: Mapping[str, Tensor]) -> Feedback:
+        """Bring signals [T, B] and metrics to the host in one copy, as [B, T] and numbers.
+
+        Raises `NonFiniteError` with the first of the terms that were not finite.
+        """
+        rows = [torch.cat(self._flags), torch.stack([*metrics.values()]), *signals.values()]
+        counts = [row.numel() for row in rows]
+        whole = to_numpy(torch.cat([row.detach().float().flatten() for row in rows]))
+        flags, values, *numbers = np.split(whole, np.cumsum(counts)[:-1])
+        if not flags.all():
+            for optimiser in self._optimisers:
+                optimiser.recount()
+            raise NonFiniteError(self._names[flags.argmin()])
+        return Feedback(
+            {
+                name: each.reshape(signal.shape).T
+                for (name, signal), each in zip(signals.items(), numbers, strict=True)
+            },
+            dict(zip(metrics, values.tolist(), strict=True)),
+        )
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:

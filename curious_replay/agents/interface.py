@@ -126,7 +126,11 @@ class Agent(nn.Module, ABC):
 
     def _load(self, array: np.ndarray) -> Tensor:
         """Copy any array to the device as float32, so that it always begins where tensors do."""
-        return torch.from_numpy(array).to(self.device, torch.float32, copy=True)
+        tensor = torch.from_numpy(array)
+        if self.device.type != "cpu":
+            # Few bytes, from memory that the device can read while the host goes on.
+            tensor = tensor.pin_memory().to(self.device, non_blocking=True)
+        return tensor.to(self.device, torch.float32, copy=True)
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -22,8 +22,15 @@ from curious_replay.agents.blocks.tokens.perceptual import PerceptualLoss
 from curious_replay.agents.blocks.tokens.tokenizer import PLACES, Tokenizer, codebook_losses
 from curious_replay.agents.blocks.tokens.transformer import seeded
 from curious_replay.agents.configs.iris import SIZES, IrisConfig, Size
-from curious_replay.agents.feedback import check_finite, make_feedback, to_numpy
-from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState, Stream
+from curious_replay.agents.feedback import FiniteCheck, to_numpy
+from curious_replay.agents.interface import (
+    Agent,
+    Arrays,
+    Feedback,
+    NonFiniteError,
+    PolicyState,
+    Stream,
+)
 from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
 from curious_replay.agents.spaces import Spaces
 from curious_replay.errors import UsageError
@@ -56,8 +63,10 @@ class Iris(Agent):
             )
             self.model = TokenModel(size, spaces.actions, config.context)
             self.actor_critic = ActorCritic(size, pixels, spaces.actions)
-        self.updates = nn.Buffer(torch.zeros((), dtype=torch.int64))
         self.to(self.device)
+        # It stays with the host, which decides by it what is to be done.
+        self.updates = nn.Buffer(torch.zeros((), dtype=torch.int64))
+        self.finite = FiniteCheck(self.device)
         self.perceptual: PerceptualLoss | None = None
         if config.vgg:
             self.perceptual = PerceptualLoss(config.vgg, config.lpips, self.device)
@@ -96,8 +105,10 @@ class Iris(Agent):
 
         There are no signals before the world model learns.
         """
+        if not np.isfinite(batch["reward"]).all():  # no class is that of such a reward
+            raise NonFiniteError("model/reward")
+        self.finite = FiniteCheck(self.device)
         reward = self._load(batch["reward"])
-        check_finite("model", {"reward": reward})
         metrics = self.learn_to_see(self._pictures(batch[f"{PICTURES}/image"]).flatten(0, 1))
         signals: dict[str, Tensor] = {}
         if self.updates >= self.config.model_after:
@@ -105,8 +116,9 @@ class Iris(Agent):
             metrics |= more
         if self.updates >= self.config.actor_after:
             metrics |= self.train_actor_critic(batch)
+        feedback = self.finite.feedback(signals, metrics)
         self.updates.add_(1)
-        return make_feedback(signals, metrics)
+        return feedback
 
     def learn_to_see(self, pictures: Tensor) -> Metrics:
         """Let the tokenizer rebuild pictures [N, H, W, 3]."""
@@ -123,8 +135,9 @@ class Iris(Agent):
         }
         if self.perceptual is not None:
             losses["perceptual"] = self.perceptual(pictures, seen.picture)
-        used = pictures.new_tensor(len(seen.tokens.unique()))
-        return {**self._fit("tokenizer", losses), "tokenizer/codes_used": used}
+        used = pictures.new_zeros(len(self.tokenizer.codebook))
+        used.index_fill_(0, seen.tokens.flatten(), 1.0)
+        return {**self._fit("tokenizer", losses), "tokenizer/codes_used": used.sum()}
 
     def train_world_model(
         self, batch: Arrays, reward: Tensor, unread: Collection[str] = ()
@@ -143,10 +156,9 @@ class Iris(Agent):
             costs = self.model.costs(
                 tokens, actions, reward_class(reward), terminal.long(), is_first, config.dropout
             )
-        check_finite("model", costs._asdict())
+        self.finite.check("model", costs._asdict())
         loss = costs.loss(is_first)
-        norm = self.optimisers["model_adam"].step(loss)
-        check_finite("model", {"gradient": norm})
+        norm = self.finite.step("model", self.optimisers["model_adam"], loss)
         likelihood, kl = costs.reward + costs.end, costs.tokens
         signals = {"model": likelihood + kl, "likelihood": likelihood, "kl": kl}
         signals = {name: signal.detach().T for name, signal in signals.items()}
@@ -227,9 +239,8 @@ class Iris(Agent):
     def _fit(self, part: str, losses: Metrics) -> Metrics:
         """Reduce the sum of a part's losses; returns them all."""
         loss = torch.stack([*losses.values()]).sum()
-        check_finite(part, losses)
-        norm = self.optimisers[f"{part}_adam"].step(loss)
-        check_finite(part, {"gradient": norm})
+        self.finite.check(part, losses)
+        norm = self.finite.step(part, self.optimisers[f"{part}_adam"], loss)
         shown = {**losses, "loss": loss, "gradient": norm}
         return {f"{part}/{name}": value.detach() for name, value in shown.items()}
 

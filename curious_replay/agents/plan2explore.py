@@ -28,12 +28,11 @@ from curious_replay.agents.dreamer import (
 )
 from curious_replay.agents.dreamer_v2 import DreamerV2
 from curious_replay.agents.dreamer_v3 import DreamerV3
-from curious_replay.agents.feedback import check_finite, make_feedback
+from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.interface import (
     Agent,
     Arrays,
     Feedback,
-    NonFiniteError,
     PolicyState,
 )
 from curious_replay.agents.spaces import Spaces
@@ -104,6 +103,7 @@ class Plan2Explore(Agent):
 
         The signal "td" is that of the explorer's critic, which always learns.
         """
+        finite = self.dreamer.finite = FiniteCheck(self.device)
         replayed = self.dreamer.load(batch)
         learned = self.dreamer.train_world_model(replayed)
         metrics = dict(learned.metrics)
@@ -112,9 +112,10 @@ class Plan2Explore(Agent):
             outputs, _ = self.dreamer.train_actor_critic(replayed, learned.start, unread={"td"})
             metrics |= outputs.metrics
         metrics |= self.train_ensemble(replayed, learned)
-        exploration, td = self._explore(replayed, learned.start, unread)
+        with finite.named("explore_"):
+            exploration, td = self._explore(replayed, learned.start, unread)
         metrics |= {f"explore_{name}": value for name, value in exploration.metrics.items()}
-        return make_feedback({**learned.signals, **td}, metrics)
+        return finite.feedback({**learned.signals, **td}, metrics)
 
     def train_ensemble(self, replayed: Replayed, learned: WorldModelOutputs) -> dict[str, Tensor]:
         """Let the ensemble learn to predict each state of a batch from the one before it.
@@ -132,12 +133,12 @@ class Plan2Explore(Agent):
         # No step leads from the end of an episode to the beginning of the next.
         leads = ~replayed.is_first[1:].flatten()
         mean = (losses * leads).sum() / leads.sum().clamp(min=1)
-        check_finite("ensemble", {"loss": mean})
-        norm = self.optimisers["ensemble_adam"].step(mean)
-        check_finite("ensemble", {"gradient": norm})
+        finite = self.dreamer.finite
+        finite.check("ensemble", {"loss": mean})
+        norm = finite.step("ensemble", self.optimisers["ensemble_adam"], mean)
         metrics = {"ensemble/loss": mean.detach(), "ensemble/gradient": norm}
         if self.deviation is not None:
-            self.deviation.update(disagreement(predictions.detach())[leads])
+            self.deviation.update(disagreement(predictions.detach()), leads, finite.fine)
             metrics["ensemble/deviation"] = self.deviation.value
         return metrics
 
@@ -157,12 +158,7 @@ class Plan2Explore(Agent):
         self, replayed: Replayed, start: State, unread: Collection[str] = ()
     ) -> tuple[ActorCriticOutputs, dict[str, Tensor]]:
         """Train the exploring actor and critic."""
-        try:
-            return self.dreamer.train_actor_critic(
-                replayed, start, self.explorer, self.novelty, unread
-            )
-        except NonFiniteError as error:
-            raise NonFiniteError(f"explore_{error.term}") from error
+        return self.dreamer.train_actor_critic(replayed, start, self.explorer, self.novelty, unread)
 
     def start(self, num_envs: int) -> PolicyState:
         """See `Agent.start`."""

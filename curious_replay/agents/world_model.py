@@ -23,6 +23,7 @@ class Replayed(NamedTuple):
     reward: Tensor  # [T, B]
     is_first: Tensor  # bool [T, B]
     cont: Tensor  # [T, B]: 1 - is_terminal
+    begins: list[bool]  # [T]: whether any row is_first; the host has to know
 
 
 class Belief(NamedTuple):
@@ -101,7 +102,11 @@ class WorldModel(nn.Module):
     def follow(self, replayed: Replayed, embedding: Tensor, noise: Tensor | None) -> Belief:
         """Follow the batch, of which what was seen has this `embedding` [T, B, E]."""
         states, posterior = self.rssm.observe(
-            embedding, replayed.previous_action, replayed.is_first, noise
+            embedding,
+            replayed.previous_action,
+            replayed.is_first,
+            noise,
+            begins=replayed.begins,
         )
         return Belief(states, self.rssm.prior(states.deter), posterior)
 

@@ -208,6 +208,16 @@ def test_what_is_not_finite_is_named_and_changes_nothing(name):
 
 
 @every_agent
+def test_after_a_failed_update_a_loaded_copy_goes_on_alike(name):
+    agent, again, batch = make(name), make(name, seed=5), batch_of()
+    agent.update(batch)
+    with pytest.raises(NonFiniteError):
+        agent.update({**batch, "reward": np.full_like(batch["reward"], np.nan)})
+    again.load_tensors({key: value.clone() for key, value in agent.tensors().items()})
+    assert again.update(batch).metrics == agent.update(batch).metrics
+
+
+@every_agent
 def test_a_batch_of_two_steps_is_enough(name):
     batch = batch_of(steps=2, rows=1)
     batch["is_first"][:] = True  # nothing leads anywhere

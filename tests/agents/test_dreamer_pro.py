@@ -15,6 +15,7 @@ from curious_replay.agents.configs.dreamer_pro import SIZES, DreamerProConfig
 from curious_replay.agents.configs.dreamer_v2 import DreamerV2Config
 from curious_replay.agents.dreamer_pro import DreamerPro, ProModel
 from curious_replay.agents.dreamer_v2 import V2Model
+from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.spaces import Spaces
 
 PROTOTYPES = {"prototypes": 7, "prototype_size": 4, "frozen_updates": 0, "imagination": 4}
@@ -138,8 +139,8 @@ def terms_of(agent, batch):
         caught.update(terms=terms, signals=signals, loss=loss, belief=belief)
 
     agent.fit = fit
-    agent.model.prototypes.settle = lambda: None
-    agent.teacher.follow = lambda model: None
+    agent.model.prototypes.settle = lambda fine: None
+    agent.teacher.follow = lambda model, fine: None
     agent.train_world_model(agent.two_views(agent.load(batch)))
     return caught
 
@@ -278,7 +279,8 @@ def test_imagination_does_not_begin_at_what_may_be_an_end(kind):
 def learn(agent, seed=0):
     generator = torch.Generator().manual_seed(seed)
     start = start_of(agent, seed)
-    return agent.behaviour.learn(agent.model, start, CONT, agent._reward, generator)
+    finite = FiniteCheck(agent.device)
+    return agent.behaviour.learn(agent.model, start, CONT, agent._reward, generator, finite)
 
 
 def test_discrete_actor_follows_the_score_function():

@@ -8,13 +8,14 @@ from helpers.agents.small_v2 import SPACES, make
 
 from curious_replay.agents.blocks.shortcuts.lookup import as_tensor
 from curious_replay.agents.dreamer import Imagined
+from curious_replay.agents.feedback import FiniteCheck
 
 
 def learn(agent, reward=None, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    return agent.behaviour.learn(
-        agent.model, start_of(agent, seed), CONT, reward or agent._reward, generator
-    )
+    start, finite = start_of(agent, seed), FiniteCheck(agent.device)
+    reward = reward or agent._reward
+    return agent.behaviour.learn(agent.model, start, CONT, reward, generator, finite)
 
 
 def test_discrete_actor_follows_the_score_function():

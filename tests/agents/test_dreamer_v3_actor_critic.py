@@ -9,12 +9,14 @@ from helpers.agents.small_v3 import make
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.blocks.shortcuts.lookup import as_tensor
 from curious_replay.agents.dreamer import Imagined
+from curious_replay.agents.feedback import FiniteCheck
 
 
 def learn(agent, rewards=None, seed=0):
     generator = torch.Generator().manual_seed(seed)
     reward = rewards or (lambda imagined: agent.model.reward(imagined.features[1:]))
-    return agent.behaviour.learn(agent.model, start_of(agent, seed), CONT, reward, generator)
+    start, finite = start_of(agent, seed), FiniteCheck(agent.device)
+    return agent.behaviour.learn(agent.model, start, CONT, reward, generator, finite)
 
 
 def test_imagination_has_one_more_state_than_steps():
@@ -30,14 +32,14 @@ def gradient_of_actor(agent):
     """What one update does to the actor, as gradients; parameters are left as they were."""
     found = {}
 
-    def catch(loss, *, keep_graph=False):
+    def catch(loss, *_, **__):
         parameters = dict(agent.behaviour.actor.named_parameters())
         gradients = torch.autograd.grad(loss, parameters.values(), retain_graph=True)
         found.update(zip(parameters, gradients, strict=True))
         return torch.zeros(())
 
     agent.behaviour.actor_adam.step = catch
-    agent.behaviour.critic_adam.step = lambda loss: torch.zeros(())
+    agent.behaviour.critic_adam.step = lambda loss, *_, **__: torch.zeros(())
     learn(agent)
     return found
 
@@ -54,16 +56,16 @@ def test_continuous_actor_follows_the_gradient_of_its_return():
     agent = make("continuous", entropy=0.1).double()
     random_heads(agent)
     agent.model.latent.sample = lambda outputs, noise: torch.tanh(outputs)  # smooth dynamics
-    agent.behaviour.return_scale.update = lambda returns: torch.ones(())
+    agent.behaviour.return_scale.update = lambda returns, fine: torch.ones(())
     # Small actions, since those beyond 1 are cut off with a gradient that is not the derivative.
     agent.behaviour.actor.network[-1].weight.data.mul_(0.3)
     noise = agent.behaviour.actor.noise
     agent.behaviour.actor.noise = lambda *shape, generator: 0.1 * noise(*shape, generator=generator)
     losses, seen = [], iter(())
-    agent.behaviour.critic_adam.step = lambda loss: torch.zeros(())
+    agent.behaviour.critic_adam.step = lambda loss, *_, **__: torch.zeros(())
 
     def objective():
-        agent.behaviour.actor_adam.step = lambda loss, keep_graph: (
+        agent.behaviour.actor_adam.step = lambda loss, *_, **__: (
             losses.append(loss.item()) or torch.zeros(())
         )
         nonlocal seen
@@ -153,15 +155,16 @@ def test_trajectories_from_an_end_teach_nothing():
     """Only the last of the five starts is terminal: moving it changes no gradient."""
     agent = make()
     random_heads(agent)
-    agent.behaviour.critic_adam.step = lambda loss: torch.zeros(())
+    agent.behaviour.critic_adam.step = lambda loss, *_, **__: torch.zeros(())
     losses = []
-    agent.behaviour.actor_adam.step = lambda loss, keep_graph: losses.append(loss) or loss.detach()
-    agent.behaviour.return_scale.update = lambda returns: torch.ones(())
+    agent.behaviour.actor_adam.step = lambda loss, *_, **__: losses.append(loss) or loss.detach()
+    agent.behaviour.return_scale.update = lambda returns, fine: torch.ones(())
     for shift in (0.0, 1.0):
         start = start_of(agent)
         start.deter[-1] += shift
         generator = torch.Generator().manual_seed(0)
-        agent.behaviour.learn(agent.model, start, CONT, agent._reward, generator)
+        finite = FiniteCheck(agent.device)
+        agent.behaviour.learn(agent.model, start, CONT, agent._reward, generator, finite)
     assert losses[0].item() == losses[1].item()
 
 
@@ -186,8 +189,10 @@ def test_loss_of_the_critic():
     random_heads(agent)
     agent.behaviour.slow_critic.network[-1].weight.data.normal_(std=0.5)
     caught = []
-    agent.behaviour.actor_adam.step = lambda loss, keep_graph: torch.zeros(())
-    agent.behaviour.critic_adam.step = lambda loss: caught.append(loss.item()) or torch.zeros(())
+    agent.behaviour.actor_adam.step = lambda loss, *_, **__: torch.zeros(())
+    agent.behaviour.critic_adam.step = lambda loss, *_, **__: (
+        caught.append(loss.item()) or torch.zeros(())
+    )
     expected = learn_without_change(agent)
     slow = agent.behaviour.slow_critic(expected["features"]).mean
     learn(agent)

@@ -1,5 +1,6 @@
 """Disagreement divided by its running deviation."""
 
+import numpy as np
 import pytest
 import torch
 from helpers.agents.batches import batch_of
@@ -12,6 +13,7 @@ from curious_replay.agents.plan2explore import Plan2Explore
 from curious_replay.agents.spaces import Spaces
 
 SPACES = Spaces(2, discrete=False, image=(32, 32))
+FINE = torch.tensor(True)
 CONFIGS = {
     "v2": (Plan2ExploreConfig, DreamerV2Config(size="debug-G", imagination=4)),
     "v3": (Plan2ExploreV3Config, DreamerV3Config(size="debug", imagination=4)),
@@ -29,7 +31,10 @@ def test_running_deviation_by_its_definition():
     assert running.value == 1
     for numbers in ([1.0, 5.0], [2.0, 2.0], [0.0, 4.0]):
         batches.append(torch.tensor(numbers, dtype=torch.float64))
-        running.update(batches[-1].float())
+        x = torch.cat([batches[-1].float(), torch.full((2,), 1e3)])
+        running.update(x, x < 1e3, FINE)
+    for counts, fine in ((x < 0, FINE), (x > 0, ~FINE)):  # nothing counts, or may
+        running.update(x, counts, fine)
     mean = sum(w * x.mean() for w, x in zip(weights, batches, strict=True)) / sum(weights)
     square = sum(w * x.square().mean() for w, x in zip(weights, batches, strict=True))
     expected = (square / sum(weights) - mean**2).sqrt()
@@ -39,8 +44,7 @@ def test_running_deviation_by_its_definition():
 def test_numbers_that_never_differ_have_a_deviation_above_0():
     running = RunningDeviation()
     for _ in range(3):
-        running.update(torch.ones(4))
-        running.update(torch.ones(0))
+        running.update(torch.ones(4), torch.ones(4) > 0, FINE)
     assert 0 < running.value < 1e-2
 
 
@@ -64,10 +68,11 @@ def test_novelty_is_divided_by_what_the_batches_said(name):
 def test_deviation_is_that_of_real_transitions(name):
     agent, batch = make(name), batch_of("continuous")
     seen = []
-    agent.deviation.update = seen.append
+    agent.deviation.update = lambda *given: seen.append(given)
     agent.update(batch)
-    pairs = (~batch["is_first"][:, 1:]).sum()
-    assert len(seen) == 1 and seen[0].shape == (pairs,) and (seen[0] > 0).all()
+    ((apart, counts, fine),) = seen
+    assert (apart > 0).all() and fine
+    assert np.array_equal(counts.view(-1, 3).T, ~batch["is_first"][:, 1:])
 
 
 @every_dreamer

@@ -12,7 +12,13 @@ from curious_replay.agents.blocks import initial
 from curious_replay.agents.blocks.actor import NormalPolicy, OneHotPolicy
 from curious_replay.agents.blocks.convs import Decoder, Encoder
 from curious_replay.agents.blocks.dense import DREAMER_V3, NORM_EPS
-from curious_replay.agents.blocks.heads import TwoHot, binary_loss, squared_error, two_hot
+from curious_replay.agents.blocks.heads import (
+    TwoHot,
+    binary_loss,
+    even_bins,
+    squared_error,
+    two_hot,
+)
 from curious_replay.agents.blocks.latents import (
     Categorical,
     draw_one_hot,
@@ -32,6 +38,8 @@ from curious_replay.agents.blocks.rssm import GruCell, bounded
 from curious_replay.agents.blocks.slow_copy import SlowCopy
 
 DISCOUNT = 332 / 333
+BINS = even_bins(255)
+FINE = torch.tensor(True)
 
 
 def near(actual, expected, **tolerance):
@@ -99,22 +107,22 @@ def test_two_hot_of_2023(x, expected, decoded):
     for index, weight in expected.items():
         wanted[index] = weight
     near(vector, wanted)
-    near(TwoHot(vector.clamp(min=1e-30).log(), 255).mean, decoded, rtol=2e-5, atol=1e-5)
+    near(TwoHot(vector.clamp(min=1e-30).log(), BINS).mean, decoded, rtol=2e-5, atol=1e-5)
 
 
 def test_two_hot_takes_the_mean_in_symlog_space():
     both = torch.full((255,), -torch.inf)
     # 100 lies between bins: a grid on which it is one is scaled here.
-    lower, weight = two_hot(symlog(torch.tensor(100.0)), TwoHot(both, 255).bins)
+    lower, weight = two_hot(symlog(torch.tensor(100.0)), TwoHot(both, BINS).bins)
     both[127] = math.log(0.5)
     both[lower] = torch.log(0.5 * (1 - weight))
     both[lower + 1] = torch.log(0.5 * weight)
-    near(TwoHot(both, 255).mean, 9.0498756, rtol=1e-5)
+    near(TwoHot(both, BINS).mean, 9.0498756, rtol=1e-5)
 
 
 def test_two_hot_loss_and_its_gradient():
     logits = torch.zeros(255, requires_grad=True)
-    loss = TwoHot(logits, 255).loss(torch.tensor(1.0))
+    loss = TwoHot(logits, BINS).loss(torch.tensor(1.0))
     near(loss.item(), 5.5412635)
     loss.backward()
     wanted = torch.full((255,), 0.0039216)
@@ -122,7 +130,7 @@ def test_two_hot_loss_and_its_gradient():
     near(logits.grad, wanted, atol=3e-6)
     logits = torch.zeros(255)
     logits[131], logits[132] = 3.0, 2.0
-    near(TwoHot(logits, 255).loss(torch.tensor(1.0)), 3.0379677, rtol=1e-6)
+    near(TwoHot(logits, BINS).loss(torch.tensor(1.0)), 3.0379677, rtol=1e-6)
 
 
 def test_unimix():
@@ -202,7 +210,9 @@ def test_reach(cont, expected):
 
 def test_return_scale():
     scale, x = ReturnScale(0.99), torch.arange(101.0)
-    steps = [(float(scale.update(x)), float(scale.low), float(scale.high)) for _ in range(1000)]
+    steps = [
+        (float(scale.update(x, FINE)), float(scale.low), float(scale.high)) for _ in range(1000)
+    ]
     scales, lows, highs = (np.array(column) for column in zip(*steps, strict=True))
     near(lows[:5], [0.05, 0.0995, 0.148505, 0.19701995, 0.24504975], rtol=1e-6)
     near(highs[:5], [0.95, 1.8905, 2.821595, 3.74337905, 4.65594526], rtol=1e-6)
@@ -216,7 +226,7 @@ def test_return_scale_is_at_least_one():
         scale = ReturnScale(1.0)
         scale.low.fill_(low)
         scale.high.fill_(high)
-        near((3 - 1) / scale.update(torch.zeros(3)), expected)
+        near((3 - 1) / scale.update(torch.zeros(3), FINE), expected)
 
 
 def test_reinforce():
@@ -267,7 +277,7 @@ def test_slow_copy():
     followed = []
     for value in (1.0, 2.0, 3.0, 4.0):
         source.weight.data.fill_(value)
-        slow.follow(source)
+        slow.follow(source, FINE)
         followed.append(slow.network.weight.item())
     near(followed, [1, 1.02, 1.0596, 1.118408])
 

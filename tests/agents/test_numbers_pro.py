@@ -75,7 +75,7 @@ def test_frozen_prototypes_do_not_move_by_gradient_and_then_do():
         before = prototypes.matrix.detach().clone()
         norm = optimiser.step((prototypes(points) - target).square().sum())
         shrunk = prototypes.matrix.detach().clone()
-        prototypes.settle()
+        prototypes.settle(torch.tensor(True))
         near(prototypes.matrix.norm(dim=1), torch.ones(4))
         moved.append(bool((prototypes.matrix - before).abs().max() > 1e-3))
         assert (norm > 0) == moved[-1]
@@ -91,7 +91,7 @@ def test_frozen_prototypes_let_gradients_pass_to_points():
     gradients = []
     for _ in range(2):
         gradients.append(torch.autograd.grad(prototypes(points)[:, 0].sum(), points)[0])
-        prototypes.settle()
+        prototypes.settle(torch.tensor(True))
     assert gradients[0].abs().max() > 0
     near(gradients[0], gradients[1], rtol=1e-5, atol=1e-6)
 
@@ -107,7 +107,7 @@ def test_teacher_is_a_moving_average():
     found = [slow.network.weight.item()]
     for value in (2, 3, 4):
         set_to(value)
-        slow.follow(source)
+        slow.follow(source, torch.tensor(True))
         found.append(slow.network.weight.item())
     near(found, [1, 1.05, 1.1475, 1.290125], rtol=1e-6)
 

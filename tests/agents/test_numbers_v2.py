@@ -142,7 +142,7 @@ def test_target_copy_is_made_at_the_first_update_and_every_hundredth_after():
     followed = []
     for update in range(250):
         source.weight.data.fill_(update)
-        target.follow(source)
+        target.follow(source, torch.tensor(True))
         followed.append(target.network.weight.item())
     assert followed == [0.0] * 100 + [100.0] * 100 + [200.0] * 50
 

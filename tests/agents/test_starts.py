@@ -128,7 +128,7 @@ def test_td_is_what_it_is_if_imagination_begins_from_all(name):
     tds = []
     for starts in (1.0, 0.4):
         agent = make(name, starts=starts)
-        agent.behaviour.critic_adam.step = lambda loss, **_: torch.zeros(())
+        agent.behaviour.critic_adam.step = lambda loss, *_, **__: torch.zeros(())
         agent.model.reward = lambda features: torch.full(features.shape[:-1], 0.7)
         tds.append(agent.update(batch_of()).signals["td"])
     np.testing.assert_allclose(tds[0], tds[1], rtol=1e-5, atol=1e-6)

@@ -1,6 +1,7 @@
 """What policies say about actions."""
 
 import math
+from functools import cache
 
 import numpy as np
 import torch
@@ -141,13 +142,19 @@ class SquashedPolicy:
     @property
     def entropy(self) -> Tensor:
         """In nats, [...], summed over dimensions; by quadrature."""
-        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-        noise = torch.from_numpy(nodes).to(self.mean)
-        chances = torch.from_numpy(weights / weights.sum()).to(self.mean)
+        noise, chances = _quadrature(self.mean.dtype, self.mean.device)
         unsquashed = self.mean.unsqueeze(-1) + self.std.unsqueeze(-1) * noise
         lost = (_log_tanh_slope(unsquashed) * chances).sum(-1)
         whole = 0.5 * math.log(2 * math.pi * math.e)
         return (whole + self.std.log() + lost).sum(-1)
+
+
+@cache
+def _quadrature(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return nodes of the standard normal distribution and their chances, [NODES] each."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    noise = torch.from_numpy(nodes).to(device, dtype)
+    return noise, torch.from_numpy(weights / weights.sum()).to(device, dtype)
 
 
 def _log_tanh_slope(x: Tensor) -> Tensor:

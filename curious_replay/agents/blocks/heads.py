@@ -13,15 +13,21 @@ from curious_replay.agents.blocks.shortcuts.lookup import Features, as_tensor
 LARGEST = 20.0  # of the bins, in symlog space
 
 
-class TwoHot:
-    """A distribution over bins that are even in symlog space, from -20 to 20 (DreamerV3, 2023).
+def even_bins(count: int) -> Tensor:
+    """Return bins that are even in symlog space, from -20 to 20, [count] (DreamerV3, 2023)."""
+    return torch.linspace(-LARGEST, LARGEST, count)
 
-    logits [..., bins or more]: what is more belongs to no bin, and must be minus infinity
+
+class TwoHot:
+    """A distribution over bins.
+
+    logits  [..., K or more]: what is more belongs to no bin, and must be minus infinity
+    bins    [K], their centres in symlog space
     """
 
-    def __init__(self, logits: Tensor, bins: int) -> None:
+    def __init__(self, logits: Tensor, bins: Tensor) -> None:
         self.logits = to_float32(logits)
-        self.bins = torch.linspace(-LARGEST, LARGEST, bins).to(self.logits)
+        self.bins = bins.to(self.logits.dtype)
 
     @property
     def mean(self) -> Tensor:
@@ -46,7 +52,7 @@ class TwoHotHead(nn.Sequential):
 
     def __init__(self, inputs: int, layers: int, units: int, bins: int, style: Style) -> None:
         super().__init__(*mlp(inputs, layers, units, bins, style, zero=True))
-        self.bins = bins
+        self.bins = nn.Buffer(even_bins(bins), persistent=False)
 
     def forward(self, x: Features) -> TwoHot:
         """Return the distribution predicted from features [..., inputs]."""
@@ -56,7 +62,7 @@ class TwoHotHead(nn.Sequential):
             x = layer(x)
         # The 255 bins of the paper fill no whole number of registers, which makes a product with
         # their weights take twice the time of one with 256.
-        more = -self.bins % REGISTER
+        more = -len(self.bins) % REGISTER
         weight = F.pad(output.weight, (0, 0, 0, more))
         bias = F.pad(output.bias, (0, more), value=-math.inf)
         return TwoHot(F.linear(as_tensor(x), weight, bias), self.bins)

@@ -55,6 +55,11 @@ class _FewClasses(torch.autograd.Function):
         return softmax_gradient(gradient, *ctx.saved_tensors)
 
 
+def set_if(fine: Tensor, target: Tensor, value: Tensor) -> None:
+    """Give `target` the numbers of `value` if `fine`, a scalar that the host need not know."""
+    target.copy_(torch.where(fine, value, target))
+
+
 def to_float32(x: Tensor) -> Tensor:
     """Return x, half precision made single: sums, logarithms and losses need it."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x

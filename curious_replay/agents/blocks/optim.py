@@ -35,6 +35,8 @@ class Optimiser:
             if decayed is None or name in decayed
         ]
         self.eps, self.raw_epsilon = eps, raw_epsilon
+        self.steps = 0
+        """Steps made so far, as far as the host knows: see `recount`."""
         self.adam = torch.optim.Adam(self.parameters.values(), lr=lr, eps=eps, fused=True)
 
     @property
@@ -47,33 +49,44 @@ class Optimiser:
     def lr(self, rate: float) -> None:
         self.adam.param_groups[0]["lr"] = rate
 
-    def step(self, loss: Tensor, *, keep_graph: bool = False) -> Tensor:
+    def step(self, loss: Tensor, fine: Tensor | None = None, *, keep_graph: bool = False) -> Tensor:
         """Reduce `loss`, a scalar. Returns the norm of its gradient before clipping.
 
-        Gradients of other parameters are not computed. If the norm is not finite, nothing changes.
+        Gradients of other parameters are not computed. If the norm is not finite, or what came
+        before was not `fine` (a bool on the device), nothing changes. With `fine` nothing is read
+        from the device: who knows later that nothing was changed calls `recount`.
         """
         parameters = list(self.parameters.values())
         gradients = torch.autograd.grad(loss, parameters, retain_graph=keep_graph)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         norm = nn.utils.clip_grad_norm_(parameters, self.clip)
-        if torch.isfinite(norm):
-            self._prepare()
-            self.adam.step()
+        moves = torch.isfinite(norm) if fine is None else torch.isfinite(norm) & fine
+        self._prepare(moves)
+        # Made for loss scales of half precision: where it is 1, fused Adam leaves all as it is.
+        setattr(self.adam, "found_inf", (~moves).float())  # noqa: B010
+        self.adam.step()
         self.adam.zero_grad(set_to_none=True)
+        self.steps += 1
+        if fine is None:
+            self.recount()
         return norm
 
     @torch.no_grad()
-    def _prepare(self) -> None:
-        """Shrink the parameters, and choose the epsilon of this step."""
+    def _prepare(self, moves: Tensor) -> None:
+        """Shrink the parameters if the step `moves` them, and choose its epsilon."""
         if self.decay:
-            torch._foreach_mul_(self._decayed, 1 - self.decay)
+            share = self._decayed[0].new_full((), 1 - self.decay)
+            torch._foreach_mul_(self._decayed, torch.where(moves, share, 1.0))
         if self.raw_epsilon:
             # Adam divides the root by this before it adds its epsilon.
             group = self.adam.param_groups[0]
-            first = next(iter(self.parameters.values()))
-            done = self.adam.state.get(first, {}).get("step", 0)
-            group["eps"] = self.eps / math.sqrt(1 - group["betas"][1] ** (int(done) + 1))
+            group["eps"] = self.eps / math.sqrt(1 - group["betas"][1] ** (self.steps + 1))
+
+    def recount(self) -> None:
+        """Ask the device how many steps there were, after some that may have changed nothing."""
+        first = next(iter(self.parameters.values()))
+        self.steps = int(self.adam.state.get(first, {}).get("step", 0))
 
     def tensors(self) -> dict[str, Tensor]:
         """Return moments and step counts by name of the parameter; empty before the first step."""
@@ -93,3 +106,4 @@ class Optimiser:
                 # Fused Adam takes the memory of both to be in one order, channels-last or not.
                 value = torch.empty_like(parameter).copy_(value)  # noqa: PLW2901
             self.adam.state[parameter][key] = value.detach().to(parameter.device, copy=True)
+        self.recount()

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from curious_replay.agents.blocks.maths import set_if
+
 
 class Prototypes(nn.Module):
     """`count` unit vectors of `size` numbers; no gradient reaches them in the first updates."""
@@ -25,16 +27,18 @@ class Prototypes(nn.Module):
 
     def forward(self, points: Tensor) -> Tensor:
         """Return the scores [..., count] of points [..., size]."""
-        matrix: Tensor = self.matrix
-        if self.updates < self.frozen_updates:
-            matrix = matrix.detach() + 0 * matrix  # its gradient is 0, not missing
+        frozen = self.updates < self.frozen_updates
+        matrix = torch.where(frozen, self.matrix.detach(), self.matrix)  # of gradient 0, or its own
         return F.linear(F.normalize(points, dim=-1), matrix)
 
     @torch.no_grad()
-    def settle(self) -> None:
-        """Count an update, which has moved the vectors, and give them unit length again."""
-        self.matrix.copy_(F.normalize(self.matrix, dim=-1))
-        self.updates.add_(1)
+    def settle(self, fine: Tensor) -> None:
+        """Count an update, which has moved the vectors, and give them unit length again.
+
+        An update that was not `fine`, a bool on their device, has not moved them.
+        """
+        set_if(fine, self.matrix, F.normalize(self.matrix, dim=-1))
+        self.updates.add_(fine)
 
 
 @torch.no_grad()

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from curious_replay.agents.blocks.maths import set_if
+
 
 def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: float) -> Tensor:
     """Return the lambda-returns of states 0 to H - 1, mixtures of n-step returns, time first.
@@ -66,11 +68,11 @@ class ReturnScale(nn.Module):
         self.register_buffer("high", torch.zeros(()))
 
     @torch.no_grad()
-    def update(self, returns: Tensor) -> Tensor:
-        """Take account of `returns` and give the scale to divide by, a scalar."""
+    def update(self, returns: Tensor, fine: Tensor) -> Tensor:
+        """Take account of `returns` if all is `fine`; returns the scale to divide by, a scalar."""
         low, high = percentiles(returns, 0.05, 0.95)
-        self.low.lerp_(low, 1 - self.decay)
-        self.high.lerp_(high, 1 - self.decay)
+        set_if(fine, self.low, self.low.lerp(low, 1 - self.decay))
+        set_if(fine, self.high, self.high.lerp(high, 1 - self.decay))
         return (self.high - self.low).clamp(min=1.0)
 
 
@@ -85,13 +87,19 @@ class RunningDeviation(nn.Module):
         self.weight = nn.Buffer(torch.zeros(()))  # of all batches so far, below 1
 
     @torch.no_grad()
-    def update(self, x: Tensor) -> None:
-        """Take account of `x`, of any shape; of nothing if it is empty."""
-        if x.numel() == 0:
-            return
-        self.mean.lerp_(x.mean(), 1 - self.decay)
-        self.square.lerp_(x.square().mean(), 1 - self.decay)
-        self.weight.lerp_(torch.ones_like(self.weight), 1 - self.decay)
+    def update(self, x: Tensor, counts: Tensor, fine: Tensor) -> None:
+        """Take account of those of `x`, of any shape, that count (bool of that shape), if any do.
+
+        If not all is `fine`, nothing changes.
+        """
+        count = counts.sum()
+        known = x * counts
+        mean, square = known.sum() / count, known.square().sum() / count
+        fine = fine & (count > 0)
+        set_if(fine, self.mean, self.mean.lerp(mean, 1 - self.decay))
+        set_if(fine, self.square, self.square.lerp(square, 1 - self.decay))
+        weight = self.weight.lerp(torch.ones_like(self.weight), 1 - self.decay)
+        set_if(fine, self.weight, weight)
 
     @property
     def value(self) -> Tensor:

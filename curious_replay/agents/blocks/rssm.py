@@ -6,6 +6,7 @@ One step:   x     = hidden layer of (stochastic part, action)
             post  = head of deter and embedding       what it believes after seeing
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -115,11 +116,13 @@ class Rssm(nn.Module):
         is_first: Tensor,
         noise: Tensor | None,
         state: State | None = None,
+        begins: Sequence[bool] | None = None,
     ) -> tuple[State, Tensor]:
         """Follow what was seen, from `state`, and from the start wherever `is_first`.
 
         embedding [T, B, E], action [T, B, A] that led to each step, is_first bool [T, B],
-        noise [T, B, ...] of the latent, None for its mode. Returns states [T, B, ...] and what the
+        noise [T, B, ...] of the latent, None for its mode; `begins` [T] says in which steps
+        `is_first` is true anywhere, if the host knows. Returns states [T, B, ...] and what the
         posterior head says, [T, B, latent.outputs].
 
         Products that need no state are made for all steps before the loop, and gradients of the
@@ -141,10 +144,9 @@ class Rssm(nn.Module):
         )
         start = self.start(rows)
         deter, stoch = start if state is None else state
-        begins = is_first.any(1).tolist()
         deters, stochs, posts = [], [], []
         for t in range(steps):
-            if begins[t]:
+            if begins is None or begins[t]:
                 fresh = is_first[t].unsqueeze(-1)
                 deter = torch.where(fresh, start.deter, deter)
                 stoch = torch.where(fresh, start.stoch, stoch)

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from curious_replay.agents.blocks.shortcuts.lookup import Features
 
@@ -26,12 +26,15 @@ class SlowCopy(nn.Module):
         return self.network(x)
 
     @torch.no_grad()
-    def follow(self, network: nn.Module) -> None:
-        """Move by `fraction` towards the parameters of `network`, or all the way if `fresh`."""
-        step = torch.clamp(self.fresh + self.fraction, max=1.0)
+    def follow(self, network: nn.Module, fine: Tensor) -> None:
+        """Move by `fraction` towards the parameters of `network`, or all the way if `fresh`.
+
+        Unless `fine`, a bool on their device, nothing moves.
+        """
+        step = torch.clamp(self.fresh + self.fraction, max=1.0) * fine
         for slow, fast in zip(self.network.parameters(), network.parameters(), strict=True):
             slow.lerp_(fast, step)
-        self.fresh.zero_()
+        self.fresh.mul_(~fine)
 
 
 class TargetCopy(SlowCopy):
@@ -42,8 +45,8 @@ class TargetCopy(SlowCopy):
         self.every = every
         self.updates = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
-    def follow(self, network: nn.Module) -> None:
-        """Copy the parameters of `network` if it is time."""
-        if self.updates % self.every == 0:
-            super().follow(network)
-        self.updates.add_(1)
+    def follow(self, network: nn.Module, fine: Tensor) -> None:
+        """Copy the parameters of `network` if it is time, and if all is `fine`."""
+        # The host does not know whether it is time: asking the device would take longer.
+        super().follow(network, fine & (self.updates % self.every == 0))
+        self.updates.add_(fine)

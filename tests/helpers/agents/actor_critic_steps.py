@@ -20,7 +20,7 @@ def catch(agent):
     caught = {}
 
     def keep(name):
-        def step(loss):
+        def step(loss, *_, **__):
             caught[name] = loss
             return torch.zeros(())
 
@@ -36,7 +36,7 @@ def catch(agent):
 
     agent.behaviour.imagine = imagined
     agent.behaviour.target_critic.network[-1].weight.data.normal_()  # not the critic's
-    agent.behaviour.target_critic.follow = lambda critic: None
+    agent.behaviour.target_critic.follow = lambda critic, fine: None
     return caught
 
 

@@ -20,14 +20,13 @@ class Cache:
         self.size = 0  # tokens read
         self._kept = like.new_empty(layers, 2, rows, heads, room, width)
 
-    def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Keep keys and values [N, heads, n, width] of new tokens; returns those of all tokens."""
-        end = self.size + key.shape[2]
+    def append(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor]:
+        """Keep keys and values of new tokens, [2, N, heads, n, width]; returns those of all."""
+        end = self.size + new.shape[3]
         if end > self.room:
             raise ValueError(f"{end} tokens do not fit into a cache of {self.room}")
         kept = self._kept[layer]
-        kept[0, :, :, self.size : end] = key
-        kept[1, :, :, self.size : end] = value
+        kept[..., self.size : end, :] = new
         return kept[0, :, :, :end], kept[1, :, :, :end]
 
     def clear(self) -> None:
@@ -57,11 +56,10 @@ class Transformer(nn.Module):
         all up to itself, those in the `cache` included. Dropout draws from PyTorch's global
         generator: see `seeded`.
         """
-        if look is None:
-            read = 0 if cache is None else cache.size
-            look = causal(x.shape[1], read, x.device)
-        else:
+        if look is not None:
             look = look.unsqueeze(1)  # the same for all heads
+        elif x.shape[1] > 1:  # one token may look at all there are
+            look = causal(x.shape[1], 0 if cache is None else cache.size, x.device)
         x = F.dropout(x, dropout, training=dropout > 0)
         for number, layer in enumerate(self.layers):
             x = layer(x, look, cache, number, dropout)
@@ -87,7 +85,7 @@ class _Layer(nn.Module):
         self.dense_output = nn.Linear(4 * width, width)
 
     def forward(
-        self, x: Tensor, look: Tensor, cache: Cache | None, number: int, dropout: float
+        self, x: Tensor, look: Tensor | None, cache: Cache | None, number: int, dropout: float
     ) -> Tensor:
         y = self._attend(self.attention_norm(x), look, cache, number, dropout)
         x = x + self._drop(y, dropout)
@@ -95,12 +93,12 @@ class _Layer(nn.Module):
         return x + self._drop(y, dropout)
 
     def _attend(
-        self, x: Tensor, look: Tensor, cache: Cache | None, number: int, dropout: float
+        self, x: Tensor, look: Tensor | None, cache: Cache | None, number: int, dropout: float
     ) -> Tensor:
-        by_head = self.attention(x).unflatten(-1, (3, self.heads, -1)).movedim(1, 3)  # [N,3,h,L,w]
-        query, key, value = by_head.unbind(1)
+        by_head = self.attention(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = by_head  # [N, heads, L, w] each
         if cache is not None:
-            key, value = cache.append(number, key, value)
+            key, value = cache.append(number, by_head[1:])
         found = F.scaled_dot_product_attention(query, key, value, look, dropout)
         y: Tensor = self.attention_output(found.transpose(1, 2).flatten(2))
         return y
@@ -131,8 +129,16 @@ def initialise(module: nn.Module, std: float) -> None:
 @contextmanager
 def seeded(generator: torch.Generator) -> Iterator[None]:
     """Let PyTorch's global generator be one that `generator` decides on, and as before after it."""
-    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-    devices = [generator.device] if generator.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+    device = generator.device
+    if device.type == "cpu":
+        seed = int(torch.randint(2**62, (), generator=generator))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            yield
+        return
+    # A seed would have to be read from the device; the state of its generators is with the host.
+    module = torch.get_device_module(device)
+    with torch.random.fork_rng(devices=[device], device_type=device.type):
+        module.set_rng_state(generator.get_state(), device)
         yield
+        generator.set_state(module.get_rng_state(device))
