@@ -1,0 +1,58 @@
+"""Kernels that graphics cards have and CPUs have not, made of those that CPUs have."""
+
+import torch
+from torch.nn import functional as F  # noqa: N812
+
+
+def lstm_cell(of_input, of_hidden, cell, input_bias, hidden_bias):
+    gates = of_input + of_hidden + input_bias + hidden_bias
+    into, keep, new, out = gates.chunk(4, 1)
+    into, keep, new, out = into.sigmoid(), keep.sigmoid(), new.tanh(), out.sigmoid()
+    after = keep * cell + into * new
+    return out * after.tanh(), after, torch.cat([into, keep, new, out], 1)
+
+
+def lstm_cell_gradient(of_hidden, of_cell, before, after, workspace, _has_bias):
+    into, keep, new, out = workspace.chunk(4, 1)
+    of_hidden = torch.zeros_like(after) if of_hidden is None else of_hidden
+    squashed = after.tanh()
+    of_after = of_hidden * out * (1 - squashed.square())
+    if of_cell is not None:
+        of_after = of_after + of_cell
+    of_gates = torch.cat(
+        [
+            of_after * new * into * (1 - into),
+            of_after * before * keep * (1 - keep),
+            of_after * into * (1 - new.square()),
+            of_hidden * squashed * out * (1 - out),
+        ],
+        1,
+    )
+    return of_gates, of_after * keep, of_gates.sum(0)
+
+
+INSTEAD = {
+    "_thnn_fused_lstm_cell": lstm_cell,
+    "_thnn_fused_lstm_cell_backward_impl": lstm_cell_gradient,
+}
+"""By the name of the operation."""
+
+
+class Attention(torch.autograd.Function):
+    """Fused attention on tensors that `hold` makes of those of the CPU: one kernel each way."""
+
+    @staticmethod
+    def forward(ctx, count, hold, look, dropout, *places):
+        count("fused attention")
+        with torch.enable_grad():
+            inner = [each.held.detach().requires_grad_() for each in places]
+            look = None if look is None else look.held
+            found = F.scaled_dot_product_attention(*inner, look, dropout)
+        ctx.count, ctx.hold, ctx.inner, ctx.found = count, hold, inner, found
+        return hold(found.detach())
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.count("gradient of fused attention")
+        gradients = torch.autograd.grad(ctx.found, ctx.inner, gradient.held)
+        return None, None, None, None, *map(ctx.hold, gradients)
