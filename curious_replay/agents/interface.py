@@ -12,6 +12,7 @@ Agents see batches of such steps, [B, T, ...] each. An agent whose parts learn f
 own asks for these as `streams`; their steps are in the batch too, as "stream/image" and so on.
 """
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.spaces import Spaces
 
 Arrays = Mapping[str, np.ndarray]
+CPU_STATE, CARD_STATE = torch.Generator().get_state().numel(), 16  # bytes of a generator's state
 PolicyState = dict[str, Tensor]
 """What a policy remembers from step to step: tensors with a leading axis of environments."""
 
@@ -118,11 +120,24 @@ class Agent(nn.Module, ABC):
         return tensors
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Become the agent that `tensors` came from."""
+        """Become the agent that `tensors` came from.
+
+        If it was on another kind of device, its random numbers cannot go on: they begin anew, from
+        a seed that their state there decides on.
+        """
         self.load_state_dict(_below("network.", tensors))
         for name, optimiser in self.optimisers.items():
             optimiser.load_tensors(_below(f"{name}.", tensors))
-        self.generator.set_state(tensors["generator"])
+        state = tensors["generator"]
+        if self.crosses_devices(tensors):
+            self.generator.manual_seed(zlib.crc32(state.cpu().numpy().tobytes()))
+        else:
+            self.generator.set_state(state)
+
+    def crosses_devices(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Return whether `tensors` came from an agent on another kind of device."""
+        foreign = CARD_STATE if self.device.type == "cpu" else CPU_STATE
+        return tensors["generator"].numel() == foreign
 
     def _load(self, array: np.ndarray) -> Tensor:
         """Copy any array to the device as float32, so that it always begins where tensors do."""

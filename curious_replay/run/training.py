@@ -31,6 +31,10 @@ from curious_replay.run.settings.config import Config, load_config
 from curious_replay.run.worlds.environments import EnvFacts, inspect_env
 from curious_replay.run_folder import CHECKPOINTS, CONFIG
 
+MOVED = (
+    "the checkpoint is of another kind of device: random numbers begin anew, so the run is not "
+    "exactly as if it had never stopped"
+)
 IN_TRAINING = "This happened in the middle of training: what was asked for had been found right."
 
 
@@ -115,6 +119,8 @@ def _run(
                     asked = {*config.record.keep_at} - {*before}
                     passed = {step for step in asked if step <= trainer.keep.last}
                 progress.note(f"resumed at step {saved.step:,}")
+                if agent.crosses_devices(saved.agent):
+                    progress.note(MOVED)
                 keep(saved.path, passed & {saved.step})
                 for step in sorted(passed - {saved.step}):
                     progress.note(
@@ -160,7 +166,11 @@ def _record(
         return record
     _check_camera(folder, facts)
     position: Any = saved.state.get("record") if saved else {}
-    record = Record.open(folder, position=position, lock=lock, **shows)
+    remarks = {}
+    if saved is not None:
+        with saved.put_to_use():
+            remarks = {"inexact": MOVED} if agent.crosses_devices(saved.agent) else {}
+    record = Record.open(folder, position=position, lock=lock, remarks=remarks, **shows)
     snapshots.forget_after(folder, saved.step if saved else 0)
     write_json(folder / CONFIG, config.to_json())
     return record

@@ -124,12 +124,14 @@ class Record:
         *,
         position: Mapping[str, Any],
         lock: FileIO | None = None,
+        remarks: Mapping[str, str] | None = None,
         wandb: bool = False,
         tensorboard: bool = True,
     ) -> "Record":
         """Continue a run from where `position` was taken; `{}` is its very beginning.
 
-        `lock`: that of the folder (see `locked`), if it is taken already.
+        `lock`: that of the folder (see `locked`), if it is taken already. `remarks` are kept with
+        what else meta.json tells of this resume.
         """
         folder = Path(folder)
         missing = [name for name in (CONFIG, META) if not (folder / name).is_file()]
@@ -149,8 +151,8 @@ class Record:
             frame = int(position.get("frame", 0))
             if tensorboard:
                 sinks.append(_continue_tensorboard(folder, frame))
-            resumes = [*read_meta(folder)["resumes"], {**describe(), "frame": frame}]
-            _add_meta(folder, resumes=resumes)
+            resume = {**describe(), "frame": frame, **(remarks or {})}
+            _add_meta(folder, resumes=[*read_meta(folder)["resumes"], resume])
             return cls(folder, held, position, sinks)
 
     def metrics(self, counters: Counters, values: Values) -> None:
