@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from curious_replay.agents.blocks.maths import is_finite
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.interface import Feedback, NonFiniteError
 
@@ -44,7 +45,7 @@ class FiniteCheck:
 
     def _note(self, where: str, names: Iterable[str], numbers: Tensor) -> None:
         """Judge one number of each name, [n]."""
-        flags = numbers - numbers == 0  # of NaN and infinities the difference is NaN
+        flags = is_finite(numbers)
         self._names += [f"{self._prefix}{where}/{name}" for name in names]
         self._flags.append(flags)
         self.fine = self.fine & flags.all()

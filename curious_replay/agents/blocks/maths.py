@@ -55,6 +55,11 @@ class _FewClasses(torch.autograd.Function):
         return softmax_gradient(gradient, *ctx.saved_tensors)
 
 
+def is_finite(x: Tensor) -> Tensor:
+    """Return `torch.isfinite` of x, in half as many kernels."""
+    return x - x == 0  # of NaN and infinities the difference is NaN
+
+
 def set_if(fine: Tensor, target: Tensor, value: Tensor) -> None:
     """Give `target` the numbers of `value` if `fine`, a scalar that the host need not know."""
     target.copy_(torch.where(fine, value, target))

@@ -6,6 +6,8 @@ from collections.abc import Container, Mapping
 import torch
 from torch import Tensor, nn
 
+from curious_replay.agents.blocks.maths import is_finite
+
 
 class Optimiser:
     """Adam for the parameters of `module`, after clipping the norm of their gradient.
@@ -61,7 +63,7 @@ class Optimiser:
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         norm = nn.utils.clip_grad_norm_(parameters, self.clip)
-        moves = torch.isfinite(norm) if fine is None else torch.isfinite(norm) & fine
+        moves = is_finite(norm) if fine is None else is_finite(norm) & fine
         self._prepare(moves)
         # Made for loss scales of half precision: where it is 1, fused Adam leaves all as it is.
         setattr(self.adam, "found_inf", (~moves).float())  # noqa: B010
