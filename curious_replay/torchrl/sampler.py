@@ -20,7 +20,7 @@ from curious_replay.replay.sumtree import Ints
 from curious_replay.replay.windows import Window
 from curious_replay.torchrl import state
 from curious_replay.torchrl.marks import marks
-from curious_replay.torchrl.steps import Shape, FollowedSteps
+from curious_replay.torchrl.steps import FollowedSteps, Shape
 from curious_replay.torchrl.trajectories import Key, Trajectories
 
 NOT_TOLD = -math.inf
@@ -88,7 +88,9 @@ class CuriousSampler(Sampler):  # type: ignore[misc]  # TorchRL has no types
         self.window, self.cross_episodes = window, bool(cross_episodes)
         self.repeats = bool(repeats)
         self.weight_exponent = weight_exponent
-        self._steps: FollowedSteps | None = None  # made at the first draw, when the storage is known
+        self._steps: FollowedSteps | None = (
+            None  # made at the first draw, when the storage is known
+        )
         self._last: int | None = None  # the row that was written last
         self._lock = threading.RLock()
 

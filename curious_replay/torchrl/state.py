@@ -14,7 +14,7 @@ from curious_replay.replay.batch import Counts
 from curious_replay.replay.mixture import Mixture
 from curious_replay.replay.rule import Rule
 from curious_replay.replay.saves.rule_json import rule_to_json, same_rule
-from curious_replay.torchrl.steps import Shape, FollowedSteps
+from curious_replay.torchrl.steps import FollowedSteps, Shape
 from curious_replay.untrusted import (
     UnreadableError,
     check,

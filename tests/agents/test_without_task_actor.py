@@ -71,8 +71,8 @@ def test_td_is_still_that_of_the_explorers_critic(name, kind):
     agent, batch = make(name, kind), batch_of(kind)
     outputs, explore = [], agent._explore
 
-    def keep(replayed, start):
-        outputs.append(explore(replayed, start))
+    def keep(replayed, start, unread):
+        outputs.append(explore(replayed, start, unread))
         return outputs[-1]
 
     agent._explore = keep

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from batches import make_batch, with_streams
-from ours import OURS
-from pretended import NAME, Events, MixedDevicesError, pretend
+from helpers.agents.batches import make_batch, with_streams
+from helpers.device.ours import OURS
+from helpers.device.pretended import NAME, Events, MixedDevicesError, pretend
 
 from curious_replay.agents import iris
 from curious_replay.agents.blocks import heads, maths
@@ -148,7 +148,7 @@ def test_acting_and_looking_ahead(name, kind, monkeypatch):
         if AGENTS[name].predicts_images:
             found, wanted = (agent.open_loop(batch, 3).astype(int) for agent in agents)
             assert np.abs(found - wanted).max() <= 1
-            scenes = probe.Probe(agents[0].spaces.image[0], "rays", 1)
+            scenes = probe.Probe("mini", agents[0].spaces.image[0], "rays", 1)
             scenes.scenes = batch
             assert len([*scenes.lines(agents[0])]) == 8 * 2
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from pretended import NAME, MixedDevicesError, pretend
+from helpers.device.pretended import NAME, MixedDevicesError, pretend
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks import maths

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from ours import OURS
-from pretended import NAME, pretend
+from helpers.device.ours import OURS
+from helpers.device.pretended import NAME, pretend
 from rich.console import Console
 
 from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config

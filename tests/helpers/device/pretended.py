@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import torch
-from stand_ins import INSTEAD, Attention
 from torch.nn import functional as F  # noqa: N812
 from torch.overrides import TorchFunctionMode
 from torch.utils import _foreach_utils
@@ -39,6 +38,7 @@ from torch.utils.backend_registration import (
 )
 
 import curious_replay
+from helpers.device.stand_ins import INSTEAD, Attention
 
 NAME = "pretended"
 PACKAGE = str(Path(curious_replay.__file__).parent)

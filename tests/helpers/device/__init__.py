@@ -1,0 +1,1 @@
+"""A device that is pretended, on which every agent is tried."""
