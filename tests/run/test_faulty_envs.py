@@ -105,10 +105,11 @@ def test_restarts_are_counted_at_the_end(tmp_path, capsys):
     assert "restarted" not in capsys.readouterr().out
 
 
-def test_a_limit_of_restarts_ends_the_run_and_may_be_raised(tmp_path, capsys, monkeypatch):
+def test_a_limit_of_restarts_ends_the_run_and_may_change(tmp_path, capsys, monkeypatch, caplog):
     monkeypatch.setattr(environments, "DEFAULT_RESTARTS", replace(QUICK, limit=99))
     nan = ["--env.arguments-json", '{"how": "nan"}', "--env.max-restarts"]
     assert cli.main(broken(tmp_path, *nan, "3")) == 1
+    assert caplog.text.count("failed and is restarted") == 3
     said = " ".join(capsys.readouterr().err.split())
     assert "failed, and --env.max-restarts allows 3 restarts in all, which were made" in said
     assert "2 of 3 numbers are NaN or infinite" in said
