@@ -71,9 +71,10 @@ def _run(given: Sequence[str], console: Console) -> int:
     command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
     try:
         return int(command.main(rest, console))
-    finally:
-        if {"-h", "--help"} & {*rest}:
+    except SystemExit as end:
+        if end.code == 0:  # help was shown
             _print_shared_options(console)
+        raise
 
 
 def _told(error: OSError) -> str:
