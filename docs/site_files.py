@@ -1,7 +1,8 @@
 """Lets MkDocs see what lies outside of docs/: the README is the first page, links find their files.
 
 On the site a file of the repository has its own path, without the "docs/" that most pages begin
-with. Links are written as they are right in the repository; here they become right on the site.
+with. Links are written as they are right in the repository; here they become right on the site. And
+the theme's switch and search are made to work on pages that are read from the disk.
 """
 
 import posixpath
@@ -10,12 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 FIRST, FURTHER = "README.md", ("CONTRIBUTING.md", "CHANGELOG.md")
 LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
+STYLES = '<style id="hljs-light"></style><style id="hljs-dark"></style>'
+"""The theme's switch turns these on and off, and fails without them where code is not coloured."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -53,6 +57,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return link[1] + posixpath.relpath(_on_site(target), here or ".") + link[3]
 
     return LINK.sub(moved, markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Add what the switch between light and dark needs."""
+    return output.replace("</head>", f"{STYLES}</head>", 1)
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    """Add it to the page that stands for those that are not there, too."""
+    return output.replace("</head>", f"{STYLES}</head>", 1)
+
+
+@event_priority(-100)  # after the search plugin, which writes the index
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the search index as a script too, which a page from the disk can load."""
+    folder = Path(config.site_dir) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"const searchIndex = {index};\n", encoding="utf-8")
 
 
 def _targets(path: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The pages make a site: all are in its navigation, and all links lead somewhere."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -8,6 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+sys.path.append(str(Path(__file__).parent / "report"))
+from browser import browsing
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")  # of docs/, but pages too
@@ -64,6 +68,43 @@ def test_the_site_needs_no_network(site):
     for path in site.rglob("*.html"):
         fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*https?://", path.read_text())
         assert not fetched, path
+
+
+def test_what_the_switch_and_the_search_need_is_on_the_site(site):
+    for path in ("index.html", "results/miniatures/index.html", "404.html"):
+        page = (site / path).read_text()
+        before_script = page.split("js/darkmode.js")[0]
+        assert '<style id="hljs-light">' in before_script  # without it the theme's script fails
+        assert '<style id="hljs-dark">' in before_script
+        assert page.index("search_from_disk.js") < page.index("search/main.js")
+    script = (site / "search/search_index.js").read_text()
+    index = json.loads((site / "search/search_index.json").read_text())
+    assert json.loads(script.removeprefix("const searchIndex = ").removesuffix(";\n")) == index
+    assert index["config"]["min_search_length"] == 3  # as search_from_disk.js says
+    assert index["config"]["lang"] == ["en"]  # it knows no other
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    yield from browsing(tmp_path_factory.mktemp("browser"))
+
+
+@pytest.mark.parametrize("page", ["index.html", "results/miniatures/index.html"])
+def test_the_switch_and_the_search_work_from_the_disk(browser, site, page):
+    browser.open(site / page)
+    theme = "document.documentElement.getAttribute('data-bs-theme')"
+    for wanted in ("dark", "light"):
+        browser.run(f"document.querySelector('[data-bs-theme-value={wanted}]').click()")
+        assert browser.run(theme) == wanted
+    browser.run(
+        "query = document.getElementById('mkdocs-search-query'); query.value = 'novelty share';"
+        "query.dispatchEvent(new KeyboardEvent('keyup'))"
+    )
+    browser.wait_for("document.querySelector('#mkdocs-search-results article') !== null")
+    links = browser.run("[...document.querySelectorAll('#mkdocs-search-results a')].map(a=>a.href)")
+    assert any("/glossary.html" in link for link in links)
+    assert all(link.startswith(site.as_uri()) for link in links)
+    assert browser.complaints() == []
 
 
 @pytest.mark.parametrize(

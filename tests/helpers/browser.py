@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import time
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -13,6 +15,15 @@ def find():
     """Where Chromium is: $CHROMIUM, or a usual name; None if nowhere."""
     given = os.environ.get("CHROMIUM")
     return given or next((path for path in map(shutil.which, NAMES) if path), None)
+
+
+def browsing(folder):
+    """What a fixture yields: a browser whose files are in `folder`; skips where there is none."""
+    if find() is None:
+        pytest.skip("no Chromium here; set CHROMIUM to its path")
+    opened = Browser(folder)
+    yield opened
+    opened.close()
 
 
 class Browser:
@@ -62,10 +73,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url=path.as_uri())
-        until = time.monotonic() + 60
-        while self.run("document.readyState + location.protocol") != "completefile:":
-            assert time.monotonic() < until, "the page does not load"
-            time.sleep(0.1)
+        self.wait_for("document.readyState + location.protocol == 'completefile:'")
 
     def run(self, script):
         """The value of an expression."""
@@ -81,6 +89,13 @@ class Browser:
     def point(self, x, y):
         """Move the pointer."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def wait_for(self, script):
+        """Wait until an expression is true."""
+        until = time.monotonic() + 60
+        while not self.run(script):
+            assert time.monotonic() < until, f"never: {script}"
+            time.sleep(0.1)
 
     def complaints(self):
         """Errors, refusals, and requests of anything but the page itself and data."""

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from helpers.browser import Browser, find
+from helpers.browser import browsing
 from helpers.folders import counters, write_checkpoint, write_run
 
 from curious_replay import cli
@@ -251,11 +251,7 @@ def plain(rows):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    if find() is None:
-        pytest.skip("no Chromium here; set CHROMIUM to its path")
-    opened = Browser(tmp_path_factory.mktemp("browser"))
-    yield opened
-    opened.close()
+    yield from browsing(tmp_path_factory.mktemp("browser"))
 
 
 @pytest.mark.parametrize("width", [360, 1440])
