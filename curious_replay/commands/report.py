@@ -11,7 +11,10 @@ from rich.console import Console
 from curious_replay.analysis.load import Run, load_runs
 from curious_replay.commands.outputs import check_file, check_folder
 from curious_replay.errors import UsageError
-from curious_replay.report.page import Report, report
+from curious_replay.report.page import Report, compared, report
+
+BASELINE = "uniform"
+"""Compared with where nobody says otherwise and there is such a method."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ class ReportCommand:
     """Folder for figures (SVG, PDF) and tables (CSV, LaTeX); by default none are written."""
     by: tuple[str, ...] = ("replay",)
     """Settings in which the methods differ, as in: replay replay.alpha."""
-    baseline: str = "uniform"
-    """The method that the others are compared with."""
+    baseline: str | None = None
+    """The method that the others are compared with; by default uniform, where there is one."""
 
 
 def main(arguments: Sequence[str], console: Console) -> int:
@@ -42,8 +45,10 @@ def main(arguments: Sequence[str], console: Console) -> int:
         warnings.simplefilter("always", UserWarning)
         found = load_runs(command.runs)
         if found.runs:
-            _check(command.by, found.runs)
-            _save(report(found, by=command.by, baseline=command.baseline), command)
+            _check_settings(command.by, found.runs)
+            _check_baseline(command.baseline, command.by, found.runs)
+            baseline = command.baseline or BASELINE
+            _save(report(found, by=command.by, baseline=baseline), command)
     for warning in caught:
         console.print(f"warning: {warning.message}", soft_wrap=True, highlight=False, markup=False)
     if not found.runs:
@@ -53,7 +58,7 @@ def main(arguments: Sequence[str], console: Console) -> int:
     return 0
 
 
-def _check(by: Sequence[str], runs: Sequence[Run]) -> None:
+def _check_settings(by: Sequence[str], runs: Sequence[Run]) -> None:
     """Refuse settings that no run has: all runs would be one method."""
     for path in by:
         # Nobody asked for the default, and old or foreign runs may be without it.
@@ -62,6 +67,14 @@ def _check(by: Sequence[str], runs: Sequence[Run]) -> None:
                 "--by must be settings as config.json has them, such as replay.alpha or "
                 f"train.batch_size, or one of env, agent, replay, scale, seed; no run has {path!r}"
             )
+
+
+def _check_baseline(baseline: str | None, by: Sequence[str], runs: Sequence[Run]) -> None:
+    """Refuse a method that no run has: others would be compared with nothing."""
+    known = dict.fromkeys(name for methods in compared(runs, by).values() for name in methods)
+    if baseline is not None and baseline not in known:
+        methods = ", ".join(map(repr, known))
+        raise UsageError(f"--baseline must be one of the methods {methods}, got {baseline!r}")
 
 
 def _save(made: Report, command: ReportCommand) -> None:

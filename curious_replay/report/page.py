@@ -68,9 +68,7 @@ def report(
     """
     made = []
     trunks = forks.only_trunks(found.runs)
-    told = [run for run in found.runs if run not in trunks]
-    for number, (key, runs) in enumerate(group(told, ("env", "agent", "scale")).items()):
-        methods = _methods(runs, by) if named is None else _named(runs, named)
+    for number, (key, methods) in enumerate(compared(found.runs, by, named).items()):
         if baseline in methods:  # first, as what the others are compared with
             methods = {baseline: methods[baseline], **methods}
         name = re.sub(r"[^a-z0-9]+", "-", "-".join(key).lower()).strip("-")
@@ -93,6 +91,37 @@ def report(
     return Report(html, made, tables)
 
 
+def compared(
+    runs: Sequence[Run], by: Sequence[str], named: Mapping[Path, str] | None = None
+) -> dict[tuple[str, ...], dict[str, list[Run]]]:
+    """Return runs by environment, agent and scale, and there by method.
+
+    Trunks are no runs of a method. Names of methods are those that `named` gives, or values of `by`.
+    """
+    trunks = forks.only_trunks(runs)
+    found: dict[tuple[str, ...], dict[str, list[Run]]] = {}
+    told = (run for run in runs if run not in trunks)
+    for key, alike in group(told, ("env", "agent", "scale")).items():
+        methods: dict[str, list[Run]] = {}
+        for run in alike:
+            name = _label(run, by) if named is None else named[run.folder]
+            methods.setdefault(name, []).append(run)
+        found[key] = methods if named is not None else dict(sorted(methods.items()))
+    return found
+
+
+def _label(run: Run, by: Sequence[str]) -> str:
+    """Return the name of a run's method.
+
+    A setting that its kind of replay does not have is left out: what remains is its name. Runs
+    whose buffer was cleared are a method of their own.
+    """
+    values = [str(run.setting(path)) for path in by if run.has(path)]
+    cleared = run.setting("replay.clear_at_change")
+    control = f", cleared at change {cleared}" if cleared else ""
+    return (" ".join(values) or str(run.setting("replay"))) + control
+
+
 def assemble(title: str, subtitle: str, contents: str, body: str) -> str:
     """Return a page of its own around HTML: `contents` are list items, `body` sections."""
     script = _file("page.js")
@@ -107,22 +136,6 @@ def assemble(title: str, subtitle: str, contents: str, body: str) -> str:
         body=body,
         script=script,
     )
-
-
-def _methods(runs: Sequence[Run], by: Sequence[str]) -> dict[str, list[Run]]:
-    """Return runs by method; those whose buffer was cleared are a method of their own."""
-    found: dict[str, list[Run]] = {}
-    for (*names, cleared), each in group(runs, (*by, "replay.clear_at_change")).items():
-        control = "" if cleared in ("None", "0") else f", cleared at change {cleared}"
-        found.setdefault(f"{' '.join(names)}{control}", []).extend(each)
-    return found
-
-
-def _named(runs: Sequence[Run], named: Mapping[Path, str]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
-    for run in runs:
-        found.setdefault(named[run.folder], []).append(run)
-    return found
 
 
 def _section(part: Section, number: int) -> str:

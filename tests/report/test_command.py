@@ -3,7 +3,8 @@
 from helpers.folders import write_run
 
 from curious_replay import cli
-from curious_replay.report.page import Report
+from curious_replay.analysis.load import load_runs
+from curious_replay.report.page import Report, compared
 
 
 def test_methods_cannot_differ_in_what_no_run_has(tmp_path, capsys):
@@ -17,6 +18,39 @@ def test_methods_cannot_differ_in_what_no_run_has(tmp_path, capsys):
     assert "no run has 'nope'" in said
     assert not (tmp_path / "r.html").exists()
     assert cli.main([*command, "replay", "replay.alpha"]) == 0  # one run has it
+
+
+def test_a_method_without_the_option_has_its_name_alone(tmp_path):
+    for name, alpha in (("a", 0.5), ("b", 0.7)):
+        write_run(tmp_path / name, replay_settings={"alpha": alpha})
+    write_run(tmp_path / "c", replay="uniform", replay_settings={"clear_at_change": 1})
+    write_run(tmp_path / "d", replay="uniform", env_settings={"schedule": None})
+    runs = load_runs([tmp_path]).runs
+
+    def names(*by):
+        return [*compared(runs, by).popitem()[1]]
+
+    cleared = "uniform, cleared at change 1"
+    assert names("replay", "replay.alpha") == ["curious 0.5", "curious 0.7", "uniform", cleared]
+    assert names("replay.alpha") == ["0.5", "0.7", "uniform", cleared]
+    assert names("env.schedule")[0] == "None"  # a value that somebody set
+
+
+def test_an_unknown_baseline_is_told_what_there_is(tmp_path, capsys):
+    write_run(tmp_path / "a", replay_settings={"alpha": 0.5})
+    write_run(tmp_path / "b", replay="count")
+    write_run(tmp_path / "c", replay="td", env="toy/mirror")
+    out = tmp_path / "r.html"
+    command = ["report", str(tmp_path), "--out", str(out)]
+    assert cli.main([*command, "--baseline", "unifrom"]) == 2
+    said = capsys.readouterr().err
+    assert "--baseline must be one of the methods 'td', 'count', 'curious', got 'unifrom'" in said
+    by = ["--by", "replay", "replay.alpha"]
+    assert cli.main([*command, *by, "--baseline", "curious"]) == 2
+    assert "'curious 0.5'" in capsys.readouterr().err
+    assert not out.exists()
+    assert cli.main(command) == 0  # nobody asked for the default
+    assert cli.main([*command, "--baseline", "count"]) == 0  # which one of two worlds has
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path, capsys):
