@@ -25,7 +25,7 @@ def updates_needed(branch: Branch, plan: Plan) -> int | None:
 
 def table(trials: Sequence[Trial], plan: Plan) -> Table:
     """Return a table with one row for each seed."""
-    rows: list[list[Cell]] = []
+    rows: list[Sequence[Cell]] = []
     for trial in trials:
         needed = {name: updates_needed(each, plan) for name, each in trial.branches.items()}
         rows.append(

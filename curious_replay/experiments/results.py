@@ -116,8 +116,7 @@ class Results:
     def _rungs(self) -> list[Table]:
         rows: list[list[Cell]] = [
             [
-                rung.name, rung.bound, len(rung.values), np.nan if rung.median is None else
-                rung.median, "yes" if rung.held else "no",
+                rung.name, rung.bound, len(rung.values), rung.median, "yes" if rung.held else "no",
             ]
             for rung in self.ladder
         ]  # fmt: skip
@@ -128,9 +127,7 @@ class Results:
         rows: list[list[Cell]] = [
             [
                 claim.measure, one.task, one.first, one.second, one.pairs, one.better, one.ties,
-                *(np.nan if each is None else each for each in
-                  (one.effect, one.low, one.high, one.p, one.corrected)),
-                one.outcome,
+                one.effect, one.low, one.high, one.p, one.corrected, one.outcome,
             ]
             for claim in self.claims
             for one in claim.compared
@@ -148,7 +145,7 @@ class Results:
             middle = stats.interval(np.array(row.numbers), seed=0)
             rows.append([
                 row.task, row.method, len(row.seeds), whole.n, whole.mean, whole.sem,
-                middle.value, middle.low, middle.high, row.paper or "–",
+                middle.value, middle.low, middle.high, row.paper or None,
             ])  # fmt: skip
         better = "less" if measure.lower_is_better else "more"
         caption = (

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from curious_replay.analysis import chart, forks
 from curious_replay.analysis.load import Run, Runs, group
+from curious_replay.report import runs
 from curious_replay.report.across import across
 from curious_replay.report.explorer import explorer
 from curious_replay.report.parts import Section
@@ -34,9 +35,11 @@ class Report:
     html: str
     sections: list[Section]
     tables: list[Table]
+    runs: str
+    """Every measure of every run, as CSV."""
 
     def save(self, path: Path, files: Path | None = None) -> list[Path]:
-        """Write the page, and figures (SVG, PDF) and tables (CSV, LaTeX) into `files`."""
+        """Write the page; into `files` figures (SVG, PDF), tables (CSV, LaTeX) and runs.csv."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.html, encoding="utf-8")
         made = [path]
@@ -49,6 +52,8 @@ class Report:
                 for suffix, text in ((".csv", table.csv()), (".tex", table.latex())):
                     made.append(files / f"{table.name}{suffix}")
                     made[-1].write_text(text, encoding="utf-8")
+            made.append(files / "runs.csv")
+            made[-1].write_text(self.runs, encoding="utf-8")
         return made
 
 
@@ -69,16 +74,16 @@ def report(
     made = []
     trunks = forks.only_trunks(found.runs)
     for number, (key, methods) in enumerate(compared(found.runs, by, named).items()):
-        if baseline in methods:  # first, as what the others are compared with
-            methods = {baseline: methods[baseline], **methods}
+        # The baseline is first, as what the others are compared with.
+        ahead = {baseline: methods[baseline]} if baseline in methods else {}
         name = re.sub(r"[^a-z0-9]+", "-", "-".join(key).lower()).strip("-")
-        made.append(section(key, f"{number + 1}-{name}", methods, baseline))
+        made.append(section(key, f"{number + 1}-{name}", ahead | methods, baseline))
     together = across(made, baseline)
     made = [*first, *([] if together is None else [together]), *made]
-    runs_table = _runs(found, trunks)
-    tables = [runs_table, *(table for each in made for table in each.tables)]
+    folders = runs.folders(found, trunks)
+    tables = [folders, *(table for each in made for table in each.tables)]
     body = [_section(each, number) for number, each in enumerate(made)]
-    body.append('<section id="runs"><h2>Runs</h2>' + runs_table.html() + "</section>")
+    body.append('<section id="runs"><h2>Runs</h2>' + folders.html() + "</section>")
     links = [f'<li><a href="#part-{i}">{escape(s.title)}</a></li>' for i, s in enumerate(made)]
     finished = sum(run.finished for run in found.runs)
     html = assemble(
@@ -88,19 +93,19 @@ def report(
         "".join([*links, '<li><a href="#runs">Runs</a></li>']),
         "\n".join(body),
     )
-    return Report(html, made, tables)
+    return Report(html, made, tables, runs.tidy(found.runs, made))
 
 
 def compared(
-    runs: Sequence[Run], by: Sequence[str], named: Mapping[Path, str] | None = None
+    every: Sequence[Run], by: Sequence[str], named: Mapping[Path, str] | None = None
 ) -> dict[tuple[str, ...], dict[str, list[Run]]]:
     """Return runs by environment, agent and scale, and there by method.
 
-    Trunks are no runs of a method. Names of methods are those that `named` gives, or values of `by`.
+    Trunks are no runs of a method. Methods have the names that `named` gives, or values of `by`.
     """
-    trunks = forks.only_trunks(runs)
+    trunks = forks.only_trunks(every)
     found: dict[tuple[str, ...], dict[str, list[Run]]] = {}
-    told = (run for run in runs if run not in trunks)
+    told = (run for run in every if run not in trunks)
     for key, alike in group(told, ("env", "agent", "scale")).items():
         methods: dict[str, list[Run]] = {}
         for run in alike:
@@ -146,7 +151,7 @@ def _section(part: Section, number: int) -> str:
     figures = [figure_html(each.chart, f"{number}-{i}") for i, each in enumerate(part.figures)]
     lead = 1 if part.verdicts else 0  # the figure that goes with the verdict
     html += [*figures[:lead], *(table.html() for table in part.tables), *figures[lead:]]
-    for position, (method, runs) in enumerate(part.methods.items()):
+    for position, (method, its_runs) in enumerate(part.methods.items()):
         if method in part.stored:
             run, steps = part.stored[method]
             html += [
@@ -154,13 +159,13 @@ def _section(part: Section, number: int) -> str:
                 f'<p class="faint">{EXPLAINED}</p>',
                 f"<figure>{explorer(run, steps, number * 100 + position)}</figure>",
             ]
-        html.append(_last_video(method, runs))
+        html.append(_last_video(method, its_runs))
     return "".join([*html, "</section>"])
 
 
-def _last_video(method: str, runs: Sequence[Run]) -> str:
+def _last_video(method: str, its_runs: Sequence[Run]) -> str:
     """Return as HTML what the model of a method dreamt last."""
-    folders = [run.folder / VIDEOS for run in runs if not (run.folder / VIDEOS).is_symlink()]
+    folders = [run.folder / VIDEOS for run in its_runs if not (run.folder / VIDEOS).is_symlink()]
     videos = [video for folder in folders for video in sorted(folder.glob("open-loop-*"))]
     return _video(videos[-1], method) if videos else ""
 
@@ -216,36 +221,6 @@ def figure_html(drawn: chart.Chart, prefix: str) -> str:
         f'<figure><div class="chart" tabindex="0">{svg}</div>'
         f"<figcaption>{caption}</figcaption></figure>"
     )
-
-
-def _runs(found: Runs, trunks: Sequence[Run]) -> Table:
-    rows: list[list[str | int | float]] = [
-        [
-            run.name, *(str(run.setting(each)) for each in ("env", "agent", "replay", "scale")),
-            run.seed, run.steps_done, run.setting("train.steps") or "unknown",
-            "trunk of others" if run in trunks else _state(run),
-            str(run.meta.get("commit") or "")[:10], forks.origin(run),
-        ]
-        for run in found.runs
-    ]  # fmt: skip
-    for folder, reason in found.broken.items():
-        rows.append([folder.name, *["–"] * 7, f"cannot be read: {reason}", "", ""])
-    names = (
-        "folder", "env", "agent", "replay", "scale", "seed", "steps", "of", "state", "commit",
-        "fork of",
-    )  # fmt: skip
-    caption = "All runs that were asked for."
-    if not any(row[-1] for row in rows):
-        return Table("runs", caption, names[:-1], [row[:-1] for row in rows])
-    caption += (
-        " What a fork recorded before its fork is its parent's; a run that ended where forks of it "
-        "begin, their trunk, is no run of a method."
-    )
-    return Table("runs", caption, names, rows)
-
-
-def _state(run: Run) -> str:
-    return "finished" if run.finished else "unfinished" if run.steps_done else "not begun"
 
 
 def _file(name: str) -> str:

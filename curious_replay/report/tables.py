@@ -4,11 +4,14 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-Cell = str | int | float
+Cell = str | int | float | None
+"""Text, a number, or nothing."""
+NOTHING = "–"
+"""Shown for no number."""
 
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -20,7 +23,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass(frozen=True)
 class Table:
-    """A table: text cells are shown as they are, numbers with four digits."""
+    """A table: text cells are shown as they are, numbers with four digits, nothing as a dash."""
 
     name: str
     """Of its file."""
@@ -45,13 +48,8 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Return it as CSV, numbers as shown; text cannot begin a spreadsheet's formula."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        for row in self.rows:
-            writer.writerow([_harmless(c) if isinstance(c, str) else number(c) for c in row])
-        return out.getvalue()
+        """Return it as CSV, numbers as shown."""
+        return csv_of(self.columns, self.rows)
 
     def latex(self) -> str:
         """Return a booktabs table."""
@@ -67,10 +65,30 @@ class Table:
         return any(isinstance(row[column], str) for row in self.rows)
 
 
-def number(value: float) -> str:
+def csv_of(columns: Sequence[str], rows: Iterable[Sequence[Cell]], exact: bool = False) -> str:
+    """Return rows as CSV: what is no number is empty, and text cannot begin a formula.
+
+    Numbers are as in tables, or `exact`: as many digits as it takes to read the same number.
+    """
+
+    def written(cell: Cell) -> str:
+        if isinstance(cell, str):
+            return f"'{cell}" if cell.startswith(_FORMULA) else cell
+        if cell is None or not math.isfinite(cell):
+            return ""
+        return repr(cell if isinstance(cell, int) else float(cell)) if exact else number(cell)
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([written(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def number(value: float | None) -> str:
     """Return a number with at most four digits that matter; a dash for no number."""
-    if not math.isfinite(value):
-        return "–"
+    if value is None or not math.isfinite(value):
+        return NOTHING
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
         return str(int(value))
     size = abs(value)
@@ -90,9 +108,5 @@ def _html_cell(cell: Cell, column: int) -> str:
 
 def _latex_cell(cell: Cell) -> str:
     if not isinstance(cell, str):
-        return number(cell).replace("–", "--")
+        return number(cell).replace(NOTHING, "--")
     return re.sub(r"[&%$#_{}\\~^<>]", lambda found: _LATEX[found[0]], cell)
-
-
-def _harmless(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -168,4 +168,4 @@ def test_no_result_is_none():
     )  # fmt: skip
     result = results(odd, "mini", {("a", "m"): [run("a", 0)]}, {})
     assert rows(result)["a"].values == [None]
-    assert "a,m,1,0,–" in result.tables()[0].csv()
+    assert "\na,m,1,0,,,,,,\n" in result.tables()[0].csv()

@@ -216,18 +216,48 @@ def test_files_say_what_the_page_says(page, tmp_path):
         assert found[0] == list(table.columns)
         for row, cells in zip(found[1:], table.rows, strict=True):
             for text, cell in zip(row, cells, strict=True):
-                assert text.lstrip("'") == (cell if isinstance(cell, str) else number(cell))
+                shown = cell if isinstance(cell, str) else number(cell)
+                assert text.lstrip("'") == ("" if shown == "–" else shown)
         assert table.html() in page.html
 
 
 def test_tables_in_three_languages():
-    table = Table("t", "A & B", ("name", "x"), [["=1+1", 0.5], ["a_b <i>", float("nan")]])
-    assert table.csv() == "name,x\n'=1+1,0.5\na_b <i>,–\n"
+    rows = [["=1+1", 0.5], ["a_b <i>", float("nan")], [None, float("inf")], ["b", None]]
+    table = Table("t", "A & B", ("name", "x"), rows)
+    assert table.csv() == "name,x\n'=1+1,0.5\na_b <i>,\n,\nb,\n"
+    assert table.html().count('<td class="number">–</td>') == 4
     assert "<th scope=row>a_b &lt;i&gt;</th>" in table.html()
     assert r"a\_b \textless{}i\textgreater{} & -- \\" in table.latex()
     assert r"\caption{A \& B}" in table.latex()
     shown = [number(value) for value in (12345.678, 0.12345, 3.0, 0.000123, float("inf"), 7)]
     assert shown == ["12346", "0.1235", "3", "1.23e-04", "–", "7"]
+
+
+def test_runs_csv_has_a_row_for_every_run_and_measure(page, folder, tmp_path):
+    page.save(tmp_path / "report.html", tmp_path / "files")
+    with (tmp_path / "files/runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    by = {(Path(row["run"]).name, row["measure"]): row for row in rows}
+    assert len(by) == len(rows)
+    assert {name for name, _ in by} == {path.name for path in folder.iterdir()} - {"broken"}
+    row = by["curious-1", "frames to contact 5"]
+    assert row == {
+        "run": str(folder / "curious-1"), "env": "object-interaction", "agent": "dreamerv3",
+        "replay": "curious", "scale": "mini", "seed": "1", "method": "curious",
+        "measure": "frames to contact 5", "value": "92.0",
+    }  # fmt: skip
+    assert by["empty", "frames to contact 5"]["value"] == ""  # it never got there
+    assert (by["empty", "steps"]["value"], by["empty", "steps"]["method"]) == ("0", "count")
+    assert by["uniform-0", "hours"]["value"] == "0.0"
+    assert len(by["crafter-curious-0", "Crafter score (%)"]["value"]) > 10  # all digits
+
+
+def test_cells_of_files_are_numbers_or_empty(page):
+    (folders,) = (table for table in page.tables if table.name == "folders")
+    rows = {row["folder"]: row for row in csv.DictReader(io.StringIO(folders.csv()))}
+    assert [rows["broken"][each] for each in ("env", "seed", "steps", "of")] == [""] * 4
+    for table in page.tables:
+        assert "–" not in table.csv()
 
 
 def test_the_command(folder, tmp_path, capsys, monkeypatch):
@@ -245,8 +275,8 @@ def test_the_command(folder, tmp_path, capsys, monkeypatch):
 
 
 def plain(rows):
-    """Cells without the mark that keeps a spreadsheet from taking text for a formula."""
-    return [[cell.lstrip("'") for cell in row] for row in rows]
+    """Cells without the mark that keeps text from being a formula, nor that for nothing."""
+    return [[cell.lstrip("'").strip("–") for cell in row] for row in rows]
 
 
 @pytest.fixture(scope="module")
