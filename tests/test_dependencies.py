@@ -70,7 +70,7 @@ def test_the_files_of_extras_are_there():
 
 def test_everything_imported_is_declared():
     declared = names(PROJECT["dependencies"])
-    for extra in ("ray", "slurm", "wandb", "minigrid", "torchrl"):
+    for extra in ("ray", "slurm", "wandb", "minigrid", "torchrl", "pandas"):
         declared |= names(PROJECT["optional-dependencies"][extra])
     known = {module(package) for package in declared}
     undeclared = {name for name in imported() if COMES_WITH.get(name, name) not in known}

@@ -59,7 +59,7 @@ OURS = {
 }
 HEAVY = {
     "torch", "mujoco", "dm_control", "gymnasium", "crafter", "matplotlib", "ray", "submitit",
-    "wandb", "minigrid", "torchrl", "tensordict",
+    "wandb", "minigrid", "torchrl", "tensordict", "pandas",
 }  # fmt: skip
 MAY_USE = {
     "replay": {"torch"},  # only where a batch is asked for as tensors
@@ -67,7 +67,7 @@ MAY_USE = {
     "envs": {"mujoco", "dm_control", "gymnasium", "crafter", "minigrid"},
     "agents": {"torch"},
     "run": {"torch", "gymnasium", "wandb"},
-    "analysis": {"matplotlib"},
+    "analysis": {"matplotlib", "pandas"},
     "sweep": {"torch", "ray", "submitit"},
     "demo": {"torch", "matplotlib"},
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from curious_replay.run_folder import (
 )
 from curious_replay.untrusted import UnreadableError, check, read_object
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 COUNT = (int, None)
 USED: dict[str, Any] = {
     "choice.env": (str, None), "choice.agent": (str, None), "choice.replay": (str, None),
@@ -38,6 +41,8 @@ PARENT: dict[str, Any] = {
     "id": (str, None), "folder": str, "step": int, "frame": int, "checkpoint": str, "checksum": str,
 }  # fmt: skip
 """What meta.json says of the run that a fork is of; see run/forking.py."""
+TABLES = ("metrics", "episodes", "speed", "probes")
+"""What a run has tables of."""
 MOST = 2**62
 """Counters beyond this are damage."""
 
@@ -114,6 +119,24 @@ class Run:
     def probes(self) -> Columns:
         """probe.jsonl: how well the world model predicts test scenes (see model_error.py)."""
         return read_columns(self.folder / PROBE)
+
+    def frame(self, table: str = "metrics") -> "pd.DataFrame":
+        """Return one of its `TABLES` as a pandas DataFrame, one row for each line of the file.
+
+        In front of what the lines have are the run's folder, env, agent, replay, scale and seed, so
+        that frames of several runs can be put together.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 (optional)
+        except ImportError:
+            raise ImportError("frame() needs pandas: pip install pandas") from None
+        if table not in TABLES:
+            raise ValueError(f"table must be one of {', '.join(TABLES)}, got {table!r}")
+        columns: Columns = getattr(self, table)
+        chosen = {each: self.setting(each) for each in ("env", "agent", "replay", "scale")}
+        told = {"run": str(self.folder), **chosen, "seed": self.seed}
+        rows = pd.RangeIndex(columns.rows)
+        return pd.DataFrame({**told, **{name: columns[name] for name in columns}}, index=rows)
 
     def played(self, mode: str = "train") -> Columns:
         """Return the episodes of one mode; those without a mode are of training."""
