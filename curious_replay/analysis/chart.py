@@ -4,9 +4,12 @@ A `Chart` is a figure with the caption that says what it shows. Nothing here tou
 state, so charts can be made anywhere.
 """
 
+import colorsys
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+INK = "#20262e"
+"""Of text and axes: the page replaces it with the colour of its own text."""
+TRUNK = "before the fork"
+"""Stands for a method in curves: what forks share with others, each trunk once."""
 COLORS = {
     "uniform": "#7d8590",
     "curious": "#d81b84",
@@ -24,11 +31,20 @@ COLORS = {
     "td": "#23955a",
     "td+adversarial": "#8a63d2",
     "balanced": "#009e9e",
+    TRUNK.replace(" ", ""): INK,
 }
-LINES = {"uniform": "--", "td": "-.", "count": ":", "adversarial": (0, (5, 1, 1, 1))}
-OTHERS = ("#b5651d", "#00838f", "#6d6f00", "#ad1457", "#4e6a8a")
-INK = "#20262e"
-"""Of text and axes: the page replaces it with the colour of its own text."""
+OTHERS = (
+    "#a0522d", "#5c6bc0", "#8a8d00", "#c62828", "#c9a400", "#7cb342", "#ff8a80", "#b48ead",
+)  # fmt: skip
+"""Colours of methods by other names."""
+LINES: Mapping[str, Any] = {
+    COLORS["uniform"]: "--",
+    COLORS["td"]: "-.",
+    COLORS["count"]: ":",
+    COLORS["adversarial"]: (0, (5, 1, 1, 1)),
+}
+"""Lines that are not drawn through, by their colour."""
+_given: ContextVar[Mapping[str, str]] = ContextVar("colours of methods")
 FAINT = "#8f98a5"
 POWER = re.compile(r"\$\\mathdefault\{[\d.^{}\\times−-]*\}\$")
 
@@ -109,9 +125,55 @@ class Chart:
 
 
 def color(method: str) -> str:
-    """Return the colour of a method of replay; others have one that follows from their name."""
-    known = COLORS.get(method.lower().replace(" ", ""))
-    return known or OTHERS[sum(method.encode()) % len(OTHERS)]
+    """Return the colour of a method: the one that `colors_of` gave it, or that of its name."""
+    given = _given.get({}).get(method)
+    return given or COLORS.get(_plain(method)) or OTHERS[_number(method) % len(OTHERS)]
+
+
+def line_style(method: str) -> Any:
+    """Return how the line of a method is drawn, as matplotlib takes it; it goes with its colour."""
+    return LINES.get(color(method), "-")
+
+
+@contextmanager
+def colors_of(kinds: Mapping[str, str]) -> Iterator[None]:
+    """Give methods, {name: kind of replay}, a colour each in all charts that are drawn within.
+
+    A method has the colour of its name; else that of its kind of replay, if no other method has it;
+    else another one that follows from its name and from who else is there. Within another
+    `colors_of`, methods keep the colours that they have.
+    """
+    found: dict[str, str] = {}
+
+    def give(method: str, wanted: str | None) -> None:
+        if wanted is not None and method not in found and wanted not in found.values():
+            found[method] = wanted
+
+    for method in sorted(kinds):
+        give(method, COLORS.get(_plain(method)))
+    for method in sorted(kinds):
+        give(method, COLORS.get(kinds[method]))
+    for method in sorted(kinds):
+        start = _number(method)
+        for i in range(len(OTHERS)):
+            give(method, OTHERS[(start + i) % len(OTHERS)])
+        while method not in found:  # more methods than colours: hues far from each other
+            start += 1
+            parts = colorsys.hls_to_rgb(start * 0.618 % 1, 0.55, 0.5)
+            give(method, "#" + "".join(f"{round(255 * each):02x}" for each in parts))
+    token = _given.set({**found, **_given.get({})})
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def _plain(method: str) -> str:
+    return method.lower().replace(" ", "")
+
+
+def _number(method: str) -> int:
+    return sum(method.encode())
 
 
 def make_figure(width: float = 7.0, height: float = 3.8) -> tuple[Figure, Axes]:
@@ -122,9 +184,10 @@ def make_figure(width: float = 7.0, height: float = 3.8) -> tuple[Figure, Axes]:
 
 
 def mark(axes: Axes, changes: ChangeMarks, named: bool = True) -> None:
-    """Draw a line where a phase begins, with its name."""
+    """Draw a line where a phase begins, with its name; where there is nothing yet, none."""
+    end = axes.get_xlim()[1]
     for frame, phase in changes:
-        if frame > 0:
+        if 0 < frame <= end:
             axes.axvline(frame, color=FAINT, lw=1, ls="--")
             if named:
                 axes.annotate(phase, (frame, 1), (4, -2), xycoords=("data", "axes fraction"),

@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from curious_replay.analysis.chart import (
     COLORS,
     FAINT,
     INK,
-    LINES,
     STYLE,
     ChangeMarks,
     Chart,
     color,
+    line_style,
     make_figure,
     mark,
     say_nothing,
@@ -48,7 +48,7 @@ def curves(
             sem = np.nan_to_num(band.sem[known])
             runs = int(band.n.max(initial=0))
             label = f"{method} ({runs} run{'s' * (runs != 1)})"
-            axes.plot(x, mean, color=color(method), linestyle=LINES.get(method, "-"), label=label)
+            axes.plot(x, mean, color=color(method), linestyle=line_style(method), label=label)
             axes.fill_between(x, mean - sem, mean + sem, color=color(method), alpha=0.2, lw=0)
         mark(axes, changes)
         axes.set_xlabel(xlabel)
@@ -59,6 +59,29 @@ def curves(
         else:
             say_nothing(axes)
     return Chart(figure, caption or f"{ylabel.capitalize()}: mean and standard error of the runs.")
+
+
+def runs(
+    lines: Sequence[tuple[str, Array, Array]],
+    *,
+    title: str,
+    changes: ChangeMarks = (),
+    logarithmic: bool = False,
+) -> Chart:
+    """Draw every run in a small chart: its method, frames [N] and values [N]."""
+    figure, axes = make_figure(width=3.4, height=2.3)
+    with mpl.rc_context(STYLE):
+        for method, x, y in lines:
+            point = "." if len(x) == 1 else ""  # no line leads from it
+            style = {"color": color(method), "linestyle": line_style(method), "marker": point}
+            axes.plot(x, y, lw=1.2, alpha=0.8, **style)
+        mark(axes, changes, named=False)
+        if logarithmic:
+            axes.set_yscale("log")
+        axes.set_title(title, loc="left", fontsize=10)
+        axes.xaxis.set_major_formatter(FuncFormatter(short))
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    return Chart(figure, f"{title}, every run, by frame.")
 
 
 def bars(
@@ -173,7 +196,7 @@ def replay_view(
     with mpl.rc_context(STYLE):
         upper, lower = figure.subplots(2, 1, sharex=True)
         for method, found in profiles.items():
-            style = {"color": color(method), "linestyle": LINES.get(method, "-"), "lw": 1.5}
+            style = {"color": color(method), "linestyle": line_style(method), "lw": 1.5}
             upper.plot(found.position, np.maximum(found.chance, 1e-6), label=method, **style)
             lower.plot(found.position, found.visits, label=method, **style)
         upper.axhline(1, color=FAINT, lw=1)
@@ -207,8 +230,7 @@ def profiles(
     x = np.asarray(thresholds)
     with mpl.rc_context(STYLE):
         for method, (values, low, high) in shares.items():
-            line = LINES.get(method, "-")
-            axes.plot(x, values, color=color(method), linestyle=line, label=method)
+            axes.plot(x, values, color=color(method), linestyle=line_style(method), label=method)
             axes.fill_between(x, low, high, color=color(method), alpha=0.2, lw=0)
         axes.xaxis.set_major_formatter(FuncFormatter(short))
         axes.set(xlabel=xlabel, ylabel=ylabel, ylim=(-0.02, 1.02))

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from curious_replay.analysis.chart import FAINT, INK, LINES, STYLE, Chart, color, make_figure
+from curious_replay.analysis.chart import FAINT, INK, STYLE, Chart, color, line_style, make_figure
 from curious_replay.demo.branches import RULES, Trial
 from curious_replay.demo.plan import Plan
 from curious_replay.demo.verdict import MODELLED, left
@@ -56,7 +56,7 @@ def shares(trials: Sequence[Trial], plan: Plan) -> Chart:
             every = np.array([trial.branches[name].shares for trial in trials])
             used = every[:, : len(updates) * plan.test_every]
             blocks = used.reshape(len(trials), len(updates), plan.test_every).mean((0, 2))
-            axes.plot(updates, 100 * blocks, color=color(name), linestyle=LINES.get(name, "-"))
+            axes.plot(updates, 100 * blocks, color=color(name), linestyle=line_style(name))
             axes.annotate(f"{name} replay", (updates[-1], 100 * blocks[-1]), (-4, 5), ha="right",
                           textcoords="offset points", color=color(name))  # fmt: skip
         new = plan.arenas * updates / plan.updates_per_step
@@ -77,7 +77,7 @@ def _draw_errors(axes: Axes, trials: Sequence[Trial], plan: Plan) -> None:
         lines = [left(trial.branches[name]) for trial in trials]
         for line in lines:
             axes.plot(updates, line, color=color(name), alpha=0.35, lw=0.8)
-        style = LINES.get(name, "-")
+        style = line_style(name)
         axes.plot(updates, np.mean(lines, 0), color=color(name), linestyle=style, lw=2.6,
                   label=f"{name} replay")  # fmt: skip
     axes.axhline(MODELLED, color=INK, lw=0.8, ls=":")

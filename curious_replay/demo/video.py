@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from curious_replay.analysis.chart import FAINT, INK, LINES, STYLE, color
+from curious_replay.analysis.chart import FAINT, INK, STYLE, color, line_style
 from curious_replay.demo.branches import RULES, Trial
 from curious_replay.demo.plan import Plan
 from curious_replay.demo.verdict import MODELLED, left
@@ -81,7 +81,7 @@ def _draw_axes(axes: Axes, trials: Sequence[Trial], plan: Plan) -> list[Line2D]:
                   fontsize=9, color=INK)  # fmt: skip
     lines = []
     for name in RULES:
-        lines += axes.plot([], [], color=color(name), linestyle=LINES.get(name, "-"), lw=2.6,
+        lines += axes.plot([], [], color=color(name), linestyle=line_style(name), lw=2.6,
                            label=f"{name} replay (mean)")  # fmt: skip
         for _ in trials:
             lines += axes.plot([], [], color=color(name), alpha=0.4, lw=0.8)

@@ -25,7 +25,8 @@ THUMB = 64
 """Pixels of a picture, per side."""
 TERMS = ("count", "surprise")
 """Of a priority, as rules name them."""
-PHASES = ("#7d8590", "#d81b84", "#2487d8", "#e07b00", "#23955a", "#8a63d2")
+PHASES = ("#a8a29a", "#3e7c8c", "#c4876a", "#6f8f5f", "#94789c", "#6673a3")
+"""Muted, so that none is taken for the colour of a method."""
 
 
 def explorer(run: Run, steps: Stored, number: int) -> str:
@@ -34,7 +35,7 @@ def explorer(run: Run, steps: Stored, number: int) -> str:
     at = order[np.linspace(0, len(order) - 1, min(SHOWN, len(order))).astype(int)]
     changes = run.changes
     part = replay_probe.segments(steps.frame[at], [frame for frame, _ in changes[1:]])
-    names = [phase for _, phase in changes] or ["all steps"]
+    names = [phase or "all steps" for _, phase in changes] or ["all steps"]
     relative = steps.chance[at]
     priorities = steps.buffer.priorities[at]
     terms = steps.buffer.terms() or {}

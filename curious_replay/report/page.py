@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -46,7 +46,7 @@ class Report:
         if files is not None:
             files.mkdir(parents=True, exist_ok=True)
             for each in self.sections:
-                for figure in each.figures:
+                for figure in (*each.figures, *each.small):
                     made += figure.chart.save(files / figure.name, ("svg", "pdf"))
             for table in self.tables:
                 for suffix, text in ((".csv", table.csv()), (".tex", table.latex())):
@@ -65,24 +65,24 @@ def report(
     named: Mapping[Path, str] | None = None,
     first: Sequence[Section] = (),
     title: str = "Curious Replay: report",
+    renew: float | None = None,
 ) -> Report:
     """Make the page. Runs that differ in the settings `by` are the methods that are compared.
 
     Methods may also be `named` by hand, {folder of a run: its method}. Sections that are made
-    already come `first`.
+    already come `first`. A browser loads the page again every `renew` seconds, if given.
     """
-    made = []
-    trunks = forks.only_trunks(found.runs)
-    for number, (key, methods) in enumerate(compared(found.runs, by, named).items()):
-        # The baseline is first, as what the others are compared with.
-        ahead = {baseline: methods[baseline]} if baseline in methods else {}
-        name = re.sub(r"[^a-z0-9]+", "-", "-".join(key).lower()).strip("-")
-        made.append(section(key, f"{number + 1}-{name}", ahead | methods, baseline))
-    together = across(made, baseline)
-    made = [*first, *([] if together is None else [together]), *made]
-    folders = runs.folders(found, trunks)
+    groups = compared(found.runs, by, named)
+    with chart.colors_of(_kinds(groups.values())):
+        made = [
+            _compare(number, key, methods, baseline)
+            for number, (key, methods) in enumerate(groups.items(), 1)
+        ]
+        together = across(made, baseline)
+        made = [*first, *([] if together is None else [together]), *made]
+        body = [_section(each, number) for number, each in enumerate(made)]
+    folders = runs.folders(found, forks.only_trunks(found.runs))
     tables = [folders, *(table for each in made for table in each.tables)]
-    body = [_section(each, number) for number, each in enumerate(made)]
     body.append('<section id="runs"><h2>Runs</h2>' + folders.html() + "</section>")
     links = [f'<li><a href="#part-{i}">{escape(s.title)}</a></li>' for i, s in enumerate(made)]
     finished = sum(run.finished for run in found.runs)
@@ -92,6 +92,7 @@ def report(
         f"folders that cannot be read: {len(found.broken)}",
         "".join([*links, '<li><a href="#runs">Runs</a></li>']),
         "\n".join(body),
+        renew,
     )
     return Report(html, made, tables, runs.tidy(found.runs, made))
 
@@ -127,13 +128,37 @@ def _label(run: Run, by: Sequence[str]) -> str:
     return (" ".join(values) or str(run.setting("replay"))) + control
 
 
-def assemble(title: str, subtitle: str, contents: str, body: str) -> str:
-    """Return a page of its own around HTML: `contents` are list items, `body` sections."""
+def _kinds(groups: Iterable[Mapping[str, Sequence[Run]]]) -> dict[str, str]:
+    """Return which kind of replay each method has; of its first run, if they differ in that."""
+    return {
+        method: str(its_runs[0].setting("replay"))
+        for methods in groups
+        for method, its_runs in methods.items()
+    }
+
+
+def _compare(
+    number: int, key: tuple[str, ...], methods: dict[str, list[Run]], baseline: str
+) -> Section:
+    """Return a section, with the baseline ahead of what is compared with it."""
+    ahead = {baseline: methods[baseline]} if baseline in methods else {}
+    name = re.sub(r"[^a-z0-9]+", "-", "-".join(key).lower()).strip("-")
+    return section(key, f"{number}-{name}", ahead | methods, baseline)
+
+
+def assemble(
+    title: str, subtitle: str, contents: str, body: str, renew: float | None = None
+) -> str:
+    """Return a page of its own around HTML: `contents` are list items, `body` sections.
+
+    A browser loads it again every `renew` seconds, if given, and stays where it was.
+    """
     script = _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _fill(
         _file("template.html"),
         title=title,
+        renew="" if renew is None else f'<meta http-equiv="refresh" content="{renew:g}">',
         policy="default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'",
         subtitle=subtitle,
@@ -151,6 +176,11 @@ def _section(part: Section, number: int) -> str:
     figures = [figure_html(each.chart, f"{number}-{i}") for i, each in enumerate(part.figures)]
     lead = 1 if part.verdicts else 0  # the figure that goes with the verdict
     html += [*figures[:lead], *(table.html() for table in part.tables), *figures[lead:]]
+    if part.small:
+        small = "".join(
+            figure_html(each.chart, f"{number}-r{i}") for i, each in enumerate(part.small)
+        )
+        html.append(f"<h3>Every run</h3>{_key(part.methods)}<div class=grid>{small}</div>")
     for position, (method, its_runs) in enumerate(part.methods.items()):
         if method in part.stored:
             run, steps = part.stored[method]
@@ -161,6 +191,13 @@ def _section(part: Section, number: int) -> str:
             ]
         html.append(_last_video(method, its_runs))
     return "".join([*html, "</section>"])
+
+
+def _key(methods: Iterable[str]) -> str:
+    """Return as HTML which colour is whose."""
+    named = ((chart.color(each).replace(chart.INK, "currentColor"), each) for each in methods)
+    spans = (f'<span><i style="background:{c}"></i>{escape(each)}</span>' for c, each in named)
+    return f'<div class="key">{"".join(spans)}</div>'
 
 
 def _last_video(method: str, its_runs: Sequence[Run]) -> str:

@@ -14,8 +14,7 @@ from curious_replay.report.tables import Table
 SEED = 0
 """Of all resampling: the same runs give the same page."""
 POINTS = 120
-TRUNK = "before the fork"
-"""Stands for a method in curves: what forks share with others, each trunk once."""
+TRUNK = chart.TRUNK
 Rows = Callable[[Run], tuple[np.ndarray, np.ndarray]]
 """Frames and values of a run."""
 Line = Callable[[Run], np.ndarray]
@@ -45,6 +44,8 @@ class Section:
     verdicts: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
+    small: list[Figure] = field(default_factory=list)
+    """Charts of every run, to be shown side by side."""
 
 
 def grid_of(methods: m.Methods) -> tuple[np.ndarray, int]:

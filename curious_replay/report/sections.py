@@ -4,6 +4,7 @@ from curious_replay.analysis import stats, stored
 from curious_replay.analysis.load import Run
 from curious_replay.report import figures, headline, replaying, retained
 from curious_replay.report import measures as m
+from curious_replay.report.each_run import each_run
 from curious_replay.report.parts import Section
 
 
@@ -34,6 +35,7 @@ def section(key: tuple[str, ...], name: str, methods: m.Methods, baseline: str) 
     made.tables.extend(replaying.by_phase(name, made))
     made.figures.extend(figures.trajectories(name, made))
     made.figures.extend(replaying.along_the_buffer(name, made))
+    made.small.extend(each_run(name, methods))
     return made
 
 

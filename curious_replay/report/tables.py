@@ -11,7 +11,7 @@ from html import escape
 Cell = str | int | float | None
 """Text, a number, or nothing."""
 NOTHING = "–"
-"""Shown for no number."""
+"""Stands for no number."""
 
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
