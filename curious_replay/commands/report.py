@@ -1,18 +1,22 @@
 """`curious report RUNS...`: one page from run folders."""
 
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 from rich.console import Console
 
-from curious_replay.analysis.load import Run, load_runs
+from curious_replay.analysis.load import Run, Runs, load_runs
 from curious_replay.commands.outputs import check_file, check_folder
 from curious_replay.errors import UsageError
-from curious_replay.report.page import Report, compared, report
+from curious_replay.report.page import compared, report
 
+LONGEST = 86_400
+"""Seconds, a day."""
 BASELINE = "uniform"
 """Compared with where nobody says otherwise and there is such a method."""
 
@@ -29,6 +33,10 @@ class ReportCommand:
     """Folder for figures (SVG, PDF) and tables (CSV, LaTeX); by default none are written."""
     by: tuple[str, ...] = ("replay",)
     """Settings in which the methods differ, as in: replay replay.alpha."""
+    watch: bool = False
+    """Write the page again and again while runs go on; a browser that shows it keeps up."""
+    every: float = 30.0
+    """Seconds between two pages of --watch."""
     baseline: str | None = None
     """The method that the others are compared with; by default uniform, where there is one."""
 
@@ -41,21 +49,84 @@ def main(arguments: Sequence[str], console: Console) -> int:
     check_file("--out", command.out)
     if command.files is not None:
         check_folder("--files", command.files)
+    if not 1 <= command.every <= LONGEST:
+        raise UsageError(f"--every must be from 1 to {LONGEST} seconds, got {command.every:g}")
+    if command.watch:
+        return _watch(command, console)
+    with _warned(console):
+        found = _load(command)
+        if found.runs:
+            _write(command, found)
+    if not found.runs:
+        _say(console, "no run could be read")
+        return 1
+    _say(console, f"{len(found.runs)} runs: {command.out}")
+    return 0
+
+
+def _watch(command: ReportCommand, console: Console) -> int:
+    """Write the page whenever runs have come further, until all are finished or Ctrl-C."""
+    seen: object = None
+    _say(console, "Ctrl-C ends this; runs go on.")
+    while True:
+        with _warned(console, loud=seen is None):
+            found = _load(command)
+            state = [(run.folder, run.steps_done, run.frames_done) for run in found.runs]
+            going_on = sum(not run.finished for run in found.runs)
+            is_last = bool(found.runs) and not going_on
+            is_new = bool(found.runs) and state != seen
+            if is_new:
+                _write(command, found, None if is_last else command.every)
+        if is_new:
+            done = sum(run.steps_done for run in found.runs)
+            _say(console, f"{len(found.runs)} runs, {going_on} not finished, {done:,} steps: "
+                 f"{command.out}")  # fmt: skip
+        elif seen is None:
+            _say(console, "no run could be read yet")
+        if is_last:
+            return 0
+        seen = state
+        try:
+            time.sleep(command.every)
+        except KeyboardInterrupt:
+            with _warned(console, loud=False):
+                if found.runs:  # a page that browsers need not load again
+                    _write(command, found)
+            return 0
+
+
+@contextmanager
+def _warned(console: Console, loud: bool = True) -> Iterator[None]:
+    """Say afterwards what could not be read, if `loud`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        found = load_runs(command.runs)
-        if found.runs:
-            _check_settings(command.by, found.runs)
-            _check_baseline(command.baseline, command.by, found.runs)
-            baseline = command.baseline or BASELINE
-            _save(report(found, by=command.by, baseline=baseline), command)
-    for warning in caught:
-        console.print(f"warning: {warning.message}", soft_wrap=True, highlight=False, markup=False)
-    if not found.runs:
-        console.print("no run could be read", highlight=False)
-        return 1
-    console.print(f"{len(found.runs)} runs: {command.out}", soft_wrap=True, highlight=False)
-    return 0
+        yield
+    for warning in caught if loud else ():
+        _say(console, f"warning: {warning.message}")
+
+
+def _load(command: ReportCommand) -> Runs:
+    found = load_runs(command.runs)
+    if found.runs:
+        _check_settings(command.by, found.runs)
+        _check_baseline(command.baseline, command.by, found.runs)
+    return found
+
+
+def _write(command: ReportCommand, found: Runs, renew: float | None = None) -> None:
+    made = report(found, by=command.by, baseline=command.baseline or BASELINE, renew=renew)
+    try:
+        made.save(command.out, command.files)
+    except OSError as error:
+        options = "--out" if command.files is None else "--out or --files"
+        place = command.out if error.filename is None else error.filename
+        raise UsageError(
+            f"{place} cannot be written ({error.strerror}); choose another {options}"
+        ) from error
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def _check_settings(by: Sequence[str], runs: Sequence[Run]) -> None:
@@ -75,14 +146,3 @@ def _check_baseline(baseline: str | None, by: Sequence[str], runs: Sequence[Run]
     if baseline is not None and baseline not in known:
         methods = ", ".join(map(repr, known))
         raise UsageError(f"--baseline must be one of the methods {methods}, got {baseline!r}")
-
-
-def _save(made: Report, command: ReportCommand) -> None:
-    try:
-        made.save(command.out, command.files)
-    except OSError as error:
-        options = "--out" if command.files is None else "--out or --files"
-        place = command.out if error.filename is None else error.filename
-        raise UsageError(
-            f"{place} cannot be written ({error.strerror}); choose another {options}"
-        ) from error

@@ -1,7 +1,9 @@
 """Run folders in, one page out: no other file, no network, nothing of a run's text as markup."""
 
 import base64
+import errno
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,9 +41,16 @@ class Report:
     """Every measure of every run, as CSV."""
 
     def save(self, path: Path, files: Path | None = None) -> list[Path]:
-        """Write the page; into `files` figures (SVG, PDF), tables (CSV, LaTeX) and runs.csv."""
+        """Write the page; into `files` figures (SVG, PDF), tables (CSV, LaTeX) and runs.csv.
+
+        A page that is there is replaced at once: who looks at it never sees half of one.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.html, encoding="utf-8")
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        new = path.with_name(f".{path.name}.new")
+        new.write_text(self.html, encoding="utf-8")
+        new.replace(path)
         made = [path]
         if files is not None:
             files.mkdir(parents=True, exist_ok=True)
@@ -169,7 +178,7 @@ def assemble(
 
 
 def _section(part: Section, number: int) -> str:
-    html = [f'<section id="part-{number}"><h2>{escape(part.title)}</h2>']
+    html = [f'<section id="part-{number}"><h2>{escape(part.title)}</h2>{_key(part.methods)}']
     html += [f'<p class="verdict">{escape(verdict)}</p>' for verdict in part.verdicts]
     if not part.tables:
         html.append("<p>These runs have recorded nothing to compare yet.</p>")
