@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from curious_replay.analysis import forks, stats
+from curious_replay.analysis import chart, forks, stats
 from curious_replay.analysis.load import Run, Runs, load_runs
 from curious_replay.experiments import design
 from curious_replay.experiments.experiment import Experiment, Key
@@ -44,26 +44,27 @@ def write(
     made = {"command": command, **origin, "wanted": len(wanted), "runs": len(complete)}
     footing = Footing(wanted[0].config, trunks or _baseline(experiment, cells))
     result = results(experiment, scale, cells, made, climb(experiment.ladder, footing))
-    section = Section(
-        f"{experiment.where}: {experiment.title}",
-        "experiment",
-        verdicts=[
-            *(claim.verdict for claim in result.claims),
-            *_missing(len(wanted), len(complete)),
-            *design.how(experiment),
-            *([GROUPED] if experiment.paired else []),
-            *_differs(experiment),
-        ],
-        tables=result.tables(),
-        figures=bars(experiment, result),
-    )
-    page = report(
-        Runs([*complete, *trunks], found.broken),
-        baseline=experiment.claim.pairs[0][1],
-        named={folder: job.method.name for folder, job in folders.items()},
-        first=[section],
-        title=f"{experiment.title} ({scale} scale)",
-    )
+    with chart.colors_of({job.method.name: job.method.replay for job in wanted}):
+        section = Section(
+            f"{experiment.where}: {experiment.title}",
+            "experiment",
+            verdicts=[
+                *(claim.verdict for claim in result.claims),
+                *_missing(len(wanted), len(complete)),
+                *design.how(experiment),
+                *([GROUPED] if experiment.paired else []),
+                *_differs(experiment),
+            ],
+            tables=result.tables(),
+            figures=bars(experiment, result),
+        )
+        page = report(
+            Runs([*complete, *trunks], found.broken),
+            baseline=experiment.claim.pairs[0][1],
+            named={folder: job.method.name for folder, job in folders.items()},
+            first=[section],
+            title=f"{experiment.title} ({scale} scale)",
+        )
     out.mkdir(parents=True, exist_ok=True)
     page.save(out / "report.html", out / "figures")
     write_json(out / "results.json", result.to_json())

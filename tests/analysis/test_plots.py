@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib import colors as mpl_colors
 
 from curious_replay.analysis import chart as charts
 from curious_replay.analysis import plots, replay_probe, returns, stats
@@ -100,3 +101,38 @@ def test_every_method_has_a_colour():
     assert charts.color("TD + adversarial") == charts.COLORS["td+adversarial"]
     assert len(set(charts.COLORS.values())) == len(charts.COLORS)
     assert charts.color("my own") == charts.color("my own")
+    assert charts.line_style("TD") == charts.line_style("td") != "-"
+
+
+def test_no_two_methods_of_a_page_have_one_colour():
+    kinds = {f"curious {i / 10}": "curious" for i in range(30)}
+    kinds |= {"uniform": "uniform", "uniform, cleared": "uniform", "Plan2Explore TD": "td"}
+    with charts.colors_of(kinds):
+        found = {method: charts.color(method) for method in kinds}
+        drawn = plots.bars({method: [1.0] for method in kinds}, ylabel="x").figure.axes[0]
+        with charts.colors_of({"curious 2.9": "curious", "new": "td"}):
+            assert charts.color("curious 2.9") == found["curious 2.9"]
+    assert len(set(found.values())) == len(kinds)
+    assert found["uniform"] == charts.COLORS["uniform"]
+    assert found["Plan2Explore TD"] == charts.COLORS["td"]  # as its kind of replay is
+    assert charts.COLORS["curious"] in found.values()
+    bars = [mpl_colors.to_hex(bar.get_facecolor()) for bar in drawn.patches]
+    assert bars == list(found.values())
+    with charts.colors_of(dict(reversed(kinds.items()))):
+        assert {method: charts.color(method) for method in kinds} == found
+    assert charts.color("curious 2.9") in charts.OTHERS  # nothing is left of it
+
+
+def test_changes_that_are_still_to_come_take_no_room():
+    band = returns.Band(np.arange(5), np.arange(5.0), np.zeros(5), np.ones(5, int))
+    axes = plots.curves({"a": band}, ylabel="y", changes=[(0, "x"), (3, "y"), (900, "z")]).figure
+    assert axes.axes[0].get_xlim()[1] < 5
+    assert [text.get_text() for text in axes.axes[0].texts] == ["y"]
+
+
+def test_every_run_is_a_line():
+    lines = [("a", np.arange(3), np.ones(3)), ("a", np.arange(2), np.ones(2)), ("b", [4], [2.0])]
+    (axes,) = plots.runs(lines, title="loss", logarithmic=True).figure.axes
+    assert [len(line.get_xdata()) for line in axes.lines] == [3, 2, 1]
+    assert axes.lines[2].get_marker() == "."  # a line of one point would not be seen
+    assert axes.get_yscale() == "log"
