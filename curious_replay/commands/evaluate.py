@@ -24,7 +24,7 @@ class EvalCommand:
     episodes: int = 10
     """How many."""
     video: Path | None = None
-    """Video of the first episode, for instance out.mp4."""
+    """Video of the first episode, such as out.mp4: what the agent sees, or the world renders."""
     phase: str | None = None
     """Phase to play in; by default the one that the run was in."""
     episode_frames: int | None = None

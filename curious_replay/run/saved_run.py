@@ -16,7 +16,7 @@ from curious_replay.run.record.encode import write_video
 from curious_replay.run.settings.agents import AGENTS
 from curious_replay.run.settings.config import Config, Device, load_config
 from curious_replay.run.settings.env_config import SimulatedConfig
-from curious_replay.run.worlds.environments import EnvFacts, inspect_env
+from curious_replay.run.worlds.environments import EnvFacts, check_renders, inspect_env
 from curious_replay.run_folder import CHECKPOINTS
 
 
@@ -78,14 +78,14 @@ def evaluate(
 ) -> list[Episode]:
     """Play episodes in a phase (by default that of the save); the first one may be recorded.
 
+    A `video` shows what the agent sees, or, where that is no picture, what the environment renders.
     `episode_frames`: how long they are, by default as long as those the agent was trained on.
     """
     if episodes < 1:
         raise UsageError(f"episodes must be at least 1, got {episodes}")
     if video is not None and Path(video).suffix != ".mp4":
         raise UsageError(f"video must end in .mp4, got {str(video)!r}")
-    if video is not None and run.facts.spaces.image is None:
-        raise UsageError(f"there can be no video: {run.config.choice.env} shows no image")
+    render = video is not None and run.facts.spaces.image is None
     if seed < 0:
         raise UsageError(f"seed must be a whole number from 0 on, got {seed}")
     if phase is not None and not run.facts.has_phases:
@@ -98,7 +98,9 @@ def evaluate(
     config = run.config
     if episode_frames is not None:
         config = _with_episodes_of(episode_frames, config)
-    evaluation = Evaluation(run.agent, config, run.facts)
+    if render:
+        check_renders(config.choice.env, config.env)
+    evaluation = Evaluation(run.agent, config, run.facts, render)
     try:
         played = evaluation.run(
             episodes, seed=seed, phase=phase or run.phase, video=video is not None

@@ -296,3 +296,29 @@ class Heavy(CartPoleEnv):
         self.masspole *= 10
         self.total_mass = self.masspole + self.masscart
         self.polemass_length = self.masspole * self.length
+
+
+class Drawn(Numbers):
+    """Renders when it is told to; its pictures are lighter the further it is."""
+
+    def __init__(self, render_mode=None):
+        super().__init__()
+        self.render_mode = render_mode
+
+    def render(self):
+        picture = np.full((40, 60, 3), 20 * self.count, np.uint8)
+        return picture if self.render_mode == "rgb_array" else None
+
+
+class DrawnAnyway(Numbers):
+    """Renders without being told how."""
+
+    def render(self):
+        return np.zeros((40, 60, 3), np.uint8)
+
+
+class DrawnBadly(Numbers):
+    """Renders numbers between 0 and 1."""
+
+    def render(self):
+        return np.zeros((40, 60), float)

@@ -90,6 +90,66 @@ def test_mistakes_are_explained(arguments, message, trained, capsys, monkeypatch
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("processes", [False, True])
+def test_a_video_of_what_is_rendered_where_the_agent_sees_no_picture(processes, tmp_path):
+    folder, video = tmp_path / "run", tmp_path / "out.mp4"
+    settings = config(
+        "own_envs:Drawn", env={"processes": processes}, train={"steps": 20}, eval={"max_steps": 20}
+    )
+    run(settings, folder)
+    (played, _) = evaluate(load_agent(folder), 2, video=video)
+    # The picture of the last step too, before the next episode begins.
+    assert [int(picture[0, 0, 0]) for picture in played.pictures] == [20 * i for i in range(11)]
+    assert video.stat().st_size > 500
+    (again,) = evaluate(load_agent(folder), 1)
+    assert again.values == played.values  # which is not disturbed by it
+    assert not again.pictures
+
+
+SWITCHED = {
+    "phases": ("a=own_envs:Drawn", "b=own_envs:DrawnAnyway"),
+    "schedule": ((0, "a"), (9, "b")),
+}
+
+
+@pytest.mark.parametrize(
+    ("env", "settings"),
+    [
+        ("CartPole-v1", {}),
+        ("own_envs:DrawnAnyway", {}),
+        ("minigrid/Empty-5x5", {"observation": "symbols"}),
+        ("switch", SWITCHED),
+    ],
+)
+def test_whatever_can_render_has_a_video(env, settings, tmp_path):
+    if env == "CartPole-v1":
+        pytest.importorskip("pygame")
+    if env.startswith("minigrid"):
+        pytest.importorskip("minigrid")
+    run(config(env, env=settings, train={"steps": 20}), tmp_path / "run")
+    video = tmp_path / "out.mp4"
+    assert cli.main(["eval", str(tmp_path / "run"), "--episodes", "1", "--video", str(video)]) == 0
+    assert video.stat().st_size > 500
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ("own_envs:Numbers", "render() raised NotImplementedError"),
+        (
+            "own_envs:DrawnBadly",
+            "render() returns float64 [40, 60]; right would be a picture, uint8",
+        ),
+    ],
+)
+def test_what_cannot_render_is_refused_with_the_reason(env, said, tmp_path, capsys):
+    run(config(env, train={"steps": 20}), tmp_path / "run")
+    command = ["eval", str(tmp_path / "run"), "--video", str(tmp_path / "out.mp4")]
+    assert cli.main(command) == 2
+    assert f"{env} shows no image, and {said}" in capsys.readouterr().err
+    assert not (tmp_path / "out.mp4").exists()
+
+
 @pytest.mark.parametrize("env", ["toy/count", "own_envs:Phases"])
 def test_a_phase_is_refused_where_none_can_be_chosen(env, tmp_path, capsys):
     run(config(env, train={"steps": 20}), tmp_path / "run")

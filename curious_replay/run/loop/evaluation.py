@@ -41,8 +41,9 @@ class Episode:
 class Evaluation:
     """Evaluates one agent; its environment is made when it is first needed, and kept."""
 
-    def __init__(self, agent: Agent, config: Config, facts: EnvFacts) -> None:
+    def __init__(self, agent: Agent, config: Config, facts: EnvFacts, render: bool = False) -> None:
         self.agent, self.config, self.facts = agent, config, facts
+        self.render = render  # for videos of what the agent sees no picture of
         self._envs: RestartingVectorEnv | None = None
 
     def run(
@@ -87,7 +88,7 @@ class Evaluation:
                 self._envs.close()
                 self._envs = None
         if self._envs is None:
-            self._envs = make_envs(self.config.choice.env, self.config.env, 1)
+            self._envs = make_envs(self.config.choice.env, self.config.env, 1, self.render)
             if self.facts.has_phases:
                 self._envs.set_phase(phase)
         return self._envs
@@ -103,7 +104,7 @@ class Evaluation:
         observation, infos = envs.reset(seed=seed)
         transition = collect(observation, np.zeros(1), nothing, nothing, infos, self.facts.logs)
         for _ in range(self.config.eval.max_steps):
-            self._note(episode, stats, transition, video)
+            self._note(episode, stats, transition, video, envs)
             seen = {**transition.observation, "is_first": transition.is_first}
             actions, policy = self.agent.act(policy, seen, generator, explore=False)
             outcome = envs.step(self.facts.actions.to_env(actions))
@@ -112,15 +113,21 @@ class Evaluation:
                 return None
             if transition.is_last[0]:
                 break
-        self._note(episode, stats, transition, video)
+        self._note(episode, stats, transition, video, envs)
         episode.values = stats.close(0, transition)
         return episode
 
     def _note(
-        self, episode: Episode, stats: EpisodeStats, transition: Transition, video: bool
+        self,
+        episode: Episode,
+        stats: EpisodeStats,
+        transition: Transition,
+        video: bool,
+        envs: RestartingVectorEnv,
     ) -> None:
         stats.add(transition)
-        if video and "image" in transition.observation:
-            episode.pictures.append(transition.observation["image"][0])
+        if video and (self.render or "image" in transition.observation):
+            seen = envs.render() if self.render else transition.observation["image"]
+            episode.pictures.append(seen[0])
             episode.returns.append(float(stats.returns[0]))
             episode.phases.append(transition.phases[0])

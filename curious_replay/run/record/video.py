@@ -85,7 +85,8 @@ def _captioned(
         first, second = LINE // 2, LINE + LINE // 2
         draw.text((MARGIN, first), f"frame {frame:,}", INK, _font(14), anchor="lm")
         draw.text((width - MARGIN, first), f"return {total:.1f}", INK, _font(14), anchor="rm")
-        draw.text((MARGIN, second), f"phase {phase}", FAINT, _font(14), anchor="lm")
+        if phase:
+            draw.text((MARGIN, second), f"phase {phase}", FAINT, _font(14), anchor="lm")
         whole = np.full((_even(height) + 2 * LINE, _even(width), 3), PAPER, np.uint8)
         whole[:height, :width] = _enlarge(picture, zoom)
         whole[-2 * LINE :, :width] = np.asarray(caption)

@@ -22,7 +22,13 @@ from curious_replay.run.settings.env_config import SwitchConfig, family_of, is_u
 from curious_replay.run.worlds.spaces import Actions, UnfitEnvironmentError, read_spaces
 from curious_replay.run.worlds.switched import worlds_of
 from curious_replay.run.worlds.transition import WHEN, WHEN_BYTES
-from curious_replay.run.worlds.user_env import Adapted, make_user_env, merge_infos
+from curious_replay.run.worlds.user_env import (
+    DRAWN,
+    Adapted,
+    make_rendering,
+    make_user_env,
+    merge_infos,
+)
 from curious_replay.run.worlds.user_env_checks import check_reset, check_step
 from curious_replay.run.worlds.user_env_errors import calling
 
@@ -59,26 +65,32 @@ class EnvFacts:
         return height * width * 3 + 4 * numbers + 3 + logs + WHEN_BYTES
 
 
-def make_env(name: str, config: EnvConfig, parallel: int = 1) -> gymnasium.Env:
-    """Make one environment as an agent sees it; `parallel` of them count frames together."""
+def make_env(
+    name: str, config: EnvConfig, parallel: int = 1, render: bool = False
+) -> gymnasium.Env:
+    """Make one environment as an agent sees it; `parallel` of them count frames together.
+
+    With `render` it is asked to draw what `render()` returns.
+    """
     if isinstance(config, SwitchConfig):
-        return _switch(config, parallel)
-    if is_user_env(name):
-        return Adapted(
-            make_user_env(name, config.arguments()), config.image_size, config.frames_per_step
-        )
+        return _switch(config, parallel, render)
     arguments = config.arguments()
+    if is_user_env(name):
+        itself = make_rendering(name, arguments) if render else make_user_env(name, arguments)
+        return Adapted(itself, config.image_size, config.frames_per_step)
+    if render and "render_mode" in registry.arguments(name):
+        arguments["render_mode"] = DRAWN
     if "parallel" in registry.arguments(name):
         arguments["parallel"] = parallel
     return registry.make(name, **arguments)
 
 
-def _switch(config: SwitchConfig, parallel: int) -> Switch:
+def _switch(config: SwitchConfig, parallel: int, render: bool) -> Switch:
     """Make the worlds of all phases, each as if it were alone; errors say which it was."""
     worlds: dict[str, gymnasium.Env] = {}
     for phase, (world, settings) in worlds_of(config).items():
         with _naming(f"the world of {phase!r}, {world}, "):
-            worlds[phase] = make_env(world, settings)
+            worlds[phase] = make_env(world, settings, render=render)
     return Switch(
         worlds, config.schedule or (), at=config.at, frames_per_step=config.frames_per_step,
         parallel=parallel,
@@ -94,13 +106,15 @@ def _naming(world: str) -> Iterator[None]:
         raise UnfitEnvironmentError(f"{world}cannot be used: {error}") from error
 
 
-def make_envs(name: str, config: EnvConfig, num_envs: int) -> RestartingVectorEnv:
+def make_envs(
+    name: str, config: EnvConfig, num_envs: int, render: bool = False
+) -> RestartingVectorEnv:
     """Make environments side by side, each in a process if the settings say so."""
     # Processes know no names that were registered in this one.
     if isinstance(config, SwitchConfig):
         worlds = {phase: registry.ALIASES.get(w, w) for phase, w in config.worlds().items()}
         config = replace(config, phases=tuple(f"{p}={w}" for p, w in worlds.items()))
-    make = partial(make_env, registry.ALIASES.get(name, name), config, num_envs)
+    make = partial(make_env, registry.ALIASES.get(name, name), config, num_envs, render)
     # What modules of others do when they are imported nobody knows: they are left to the workers.
     ours = [] if family_of(name) in ("user", "switch") else [registry.find(name).module]
     return RestartingVectorEnv(
@@ -120,6 +134,26 @@ def inspect_env(name: str, config: EnvConfig) -> EnvFacts:
         finally:
             with suppress(Exception):  # what went wrong before is to be told, not what follows
                 env.close()
+
+
+def check_renders(name: str, config: EnvConfig) -> None:
+    """Refuse an environment whose `render()` returns no picture; what is wrong is said."""
+    env = make_env(name, config, render=True)
+    try:
+        with calling("reset()"):
+            env.reset(seed=0)
+        with calling("render()"):
+            picture = np.asarray(env.render())
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[-1] != 3:
+            raise UnfitEnvironmentError(
+                f"render() returns {picture.dtype} {list(picture.shape)}; right would be a "
+                "picture, uint8 [height, width, 3]"
+            )
+    except UnfitEnvironmentError as error:
+        raise UnfitEnvironmentError(f"video: {name} shows no image, and {error}") from error
+    finally:
+        with suppress(Exception):
+            env.close()
 
 
 def _facts(name: str, env: gymnasium.Env) -> EnvFacts:

@@ -25,6 +25,8 @@ from curious_replay.run.worlds.user_env_checks import check_reset, check_step
 from curious_replay.run.worlds.user_env_errors import calling, described
 
 Array = np.ndarray
+DRAWN = "rgb_array"
+"""Gymnasium's render_mode for pictures as arrays."""
 USED = ("phase", "frame", "achievements")
 """Entries of an info that runs use, beside log_*."""
 
@@ -57,6 +59,14 @@ def make_user_env(name: str, arguments: dict[str, Any]) -> gymnasium.Env:
         if not hasattr(made, space):
             raise UnfitEnvironmentError(f"it has no {space}; right would be to set it in __init__")
     return made
+
+
+def make_rendering(name: str, arguments: dict[str, Any]) -> gymnasium.Env:
+    """Make an environment that draws pictures; one that knows no render_mode may do so anyway."""
+    try:
+        return make_user_env(name, {**arguments, "render_mode": DRAWN})
+    except UnfitEnvironmentError:
+        return make_user_env(name, arguments)
 
 
 class Adapted(gymnasium.Wrapper):
