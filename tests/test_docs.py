@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 sys.path.append(str(Path(__file__).parent / "report"))
-from browser import browsing
+from helpers.browser import browsing
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")  # of docs/, but pages too

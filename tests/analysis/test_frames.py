@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from folders import counters, write_run
+from helpers.folders import counters, write_run
 
 import curious_replay as cr
 

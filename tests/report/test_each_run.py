@@ -1,19 +1,14 @@
 """Every run shows its curves, also where nothing can be compared."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-from browser import browsing
+from helpers.browser import browsing
+from helpers.folders import counters, write_checkpoint, write_run
 
 from curious_replay import cli
 from curious_replay.analysis import chart, load
 from curious_replay.report import explorer
 from curious_replay.report.page import report
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-from folders import counters, write_checkpoint, write_run
 
 
 def small(page):

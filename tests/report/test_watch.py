@@ -1,18 +1,13 @@
 """`curious report --watch` keeps a page up to date while runs go on."""
 
-import sys
-from pathlib import Path
-
 import pytest
-from browser import browsing
+from helpers.browser import browsing
+from helpers.folders import counters, write_run
 
 from curious_replay import cli
 from curious_replay.analysis import load
 from curious_replay.commands import report as command
 from curious_replay.report.page import report
-
-sys.path.append(str(Path(__file__).parents[1] / "analysis"))
-from folders import counters, write_run
 
 
 def goes_on(folder, step):
