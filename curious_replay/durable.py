@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +35,12 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the entries of a folder are on disk."""
+    """Make sure that the entries of a folder are on disk.
+
+    Windows opens no folders, and keeps their entries safe by itself.
+    """
+    if sys.platform == "win32":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

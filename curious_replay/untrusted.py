@@ -33,6 +33,9 @@ _HEADER = re.compile(
     rb"\{'descr': '([<>|][biufcSU]\d{1,9})', 'fortran_order': (True|False), "
     rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
 )
+# Windows has only the last of them. There a link is looked for beforehand, pipes have no names
+# among files, and without O_BINARY a file would end at its first byte 26.
+_FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _KINDS = {
     int: "a whole number", float: "a number", str: "text", bool: "true or false", dict: "an object",
@@ -71,8 +74,13 @@ def open_file(path: Path) -> BufferedReader:
 
     A link could lead out of the folder that is being read, and reading a pipe might never end.
     """
+    flags = os.O_RDONLY
+    for name in _FLAGS:
+        flags |= getattr(os, name, 0)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not hasattr(os, "O_NOFOLLOW") and Path(path).is_symlink():
+            raise OSError(errno.ELOOP, "it is a link")
+        descriptor = os.open(path, flags)
     except FileNotFoundError as error:
         raise UnreadableError(f"{path} is missing") from error
     except (OSError, ValueError) as error:

@@ -20,7 +20,7 @@ OURS = {
     "machine": set(),
     "host": set(),
     "plugins": {"errors", "run_folder", "untrusted"},
-    "replay": {"durable", "untrusted"},
+    "replay": {"durable", "errors", "untrusted"},
     "torchrl": {"errors", "untrusted", "replay"},
     "envs": {"errors", "untrusted"},
     "agents": {"errors", "bounds", "untrusted"},

@@ -3,23 +3,44 @@
 Each mapped buffer keeps its chunk files in `directory/buffer-<random>/` and holds a lock on it for
 as long as it lives. What a dead process left behind is known by its free lock and is removed. One
 process at a time makes and removes folders, so that none is taken for dead before it has its lock.
+
+Windows has no such locks (and removes no file that is mapped), so there a buffer is kept in memory.
 """
 
-import fcntl
 import os
-import resource
+import sys
 import uuid
 import weakref
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+from curious_replay.errors import UsageError
 
 _LOCK = "lock"
+
+
+def _of_posix(name: str) -> Any:
+    """Import a module that not every system has; None there."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
+
+
+fcntl, resource = _of_posix("fcntl"), _of_posix("resource")
 
 
 class Scratch:
     """A new folder below `directory` that nobody else touches while this object lives."""
 
     def __init__(self, directory: Path) -> None:
+        if fcntl is None:
+            raise UsageError(
+                f"steps cannot be kept in the folder {directory}: that takes POSIX file locks, "
+                f"which {sys.platform} lacks; with directory=None they are kept in memory"
+            )
         directory.mkdir(parents=True, exist_ok=True)
         alone = os.open(directory, os.O_RDONLY)
         try:
@@ -36,6 +57,8 @@ class Scratch:
 
 def allow_open_files(count: int) -> None:
     """Raise this process's limit of open files, as far as it may, for `count` more of them."""
+    if resource is None:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 3 * count + 256  # others need some too, a second buffer for instance
     if hard != resource.RLIM_INFINITY:

@@ -11,6 +11,8 @@ while the buffer goes on; a chunk whose rows are written again first becomes one
 import mmap
 import os
 import shutil
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ Bytes = npt.NDArray[np.uint8]
 
 # Mapped pages that were touched count as resident memory until they are given back.
 RELEASE_AFTER = 256 * 2**20
+_TAKES_BACK = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
 
 class Chunk:
@@ -57,8 +60,8 @@ class Chunk:
             self._map.flush()
 
     def release(self) -> None:
-        """Give mapped pages back to the system; they stay in its file cache."""
-        if self._map is not None:
+        """Give mapped pages back to the system, if it takes them; they stay in its file cache."""
+        if self._map is not None and _TAKES_BACK:
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def delete(self) -> None:
@@ -88,6 +91,12 @@ class Storage:
         self.places = -(-(stripe + spare) // self.rows)
         if directory is not None:
             allow_open_files(self.places * num_envs)
+            if not _TAKES_BACK:
+                warnings.warn(
+                    f"{sys.platform} takes no advice on memory: this buffer may come to occupy as "
+                    f"much of it as its files in {directory} are large",
+                    stacklevel=2,
+                )
         self._chunks: list[list[Chunk | None]] = [[None] * self.places for _ in range(num_envs)]
         self._addresses: Ints = np.zeros((len(layout.fields), num_envs, self.places), np.int64)
         self.saved: dict[tuple[int, int], Any] = {}  # what chunkfiles.py has on disk of each chunk
