@@ -7,16 +7,16 @@ that `curious envs` does not wait for torch.
 import difflib
 import importlib
 import os
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Sequence
-
-from rich.console import Console
-from rich.table import Table
 
 import curious_replay
 from curious_replay import host, plugins
 from curious_replay.errors import UsageError
+from curious_replay.extras import explained
 
 # name: (module below curious_replay.commands, what it does)
 COMMANDS = {
@@ -35,12 +35,11 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; docs/training.md lists them."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    console = Console()
     if not given or given[0] in ("-h", "--help"):
-        _print_help(console)
+        _print_help()
         return 0 if given else 2
     try:
-        return _run(given, console)
+        return _run(given)
     except BrokenPipeError:  # whoever read the output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(given: Sequence[str], console: Console) -> int:
+def _run(given: Sequence[str]) -> int:
     """Import the user's own code, then the command, and run it."""
     own, words = plugins.taken_from(given)
     name, *rest = words or [""]
@@ -67,14 +66,16 @@ def _run(given: Sequence[str], console: Console) -> int:
         guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         raise UsageError(f"unknown command {name!r}; {guess}")
     host.prepare()
-    plugins.load(own)
-    command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
-    try:
-        return int(command.main(rest, console))
-    except SystemExit as end:
-        if end.code == 0:  # help was shown
-            _print_shared_options(console)
-        raise
+    with explained(f"curious {name}"):
+        console = importlib.import_module("rich.console").Console()
+        plugins.load(own)
+        command = importlib.import_module(f"curious_replay.commands.{COMMANDS[name][0]}")
+        try:
+            return int(command.main(rest, console))
+        except SystemExit as end:
+            if end.code == 0:  # help was shown
+                _print_shared_options()
+            raise
 
 
 def _told(error: OSError) -> str:
@@ -84,24 +85,29 @@ def _told(error: OSError) -> str:
     return f"{os.fsdecode(error.filename)}: {error.strerror}"
 
 
-def _print_help(console: Console) -> None:
-    console.print("usage: curious COMMAND [OPTIONS]\n", highlight=False)
-    console.print("Curious Replay: world-model agents that adapt when their world changes.\n")
-    table = Table(box=None, pad_edge=False, show_header=False)
+def _print_help() -> None:
+    """Print all commands; with nothing but the standard library, so that it works everywhere."""
+    print("usage: curious COMMAND [OPTIONS]\n")
+    print("Curious Replay: world-model agents that adapt when their world changes.\n")
+    widest = max(map(len, COMMANDS))
     for name, (_, does) in COMMANDS.items():
-        table.add_row(f"  {name}", does)
-    console.print(table)
-    _print_shared_options(console)
-    console.print("\n`curious COMMAND --help` shows the options of one.", highlight=False)
-    console.print("`curious --version` says which version this is.", highlight=False)
+        _print_row(name, does, widest)
+    _print_shared_options()
+    print("\n`curious COMMAND --help` shows the options of one.")
+    print("`curious --version` says which version this is.")
 
 
-def _print_shared_options(console: Console) -> None:
-    console.print("\nEvery command also takes", highlight=False)
-    table = Table(box=None, pad_edge=False, show_header=False)
+def _print_shared_options() -> None:
+    print("\nEvery command also takes")
+    widest = max(map(len, plugins.FORMS))
     for option, does in plugins.FORMS.items():
-        table.add_row(f"  {option}", does)
-    console.print(table)
+        _print_row(option, does, widest)
+
+
+def _print_row(name: str, does: str, widest: int) -> None:
+    begin = f"  {name:<{widest}} "
+    width = max(shutil.get_terminal_size().columns, 40)
+    print(textwrap.fill(does, width, initial_indent=begin, subsequent_indent=" " * len(begin)))
 
 
 if __name__ == "__main__":

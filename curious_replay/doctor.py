@@ -4,7 +4,6 @@ import importlib
 import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import subprocess
 import time
@@ -13,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from packaging.requirements import Requirement
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from curious_replay.envs import make
 from curious_replay.errors import UsageError
+from curious_replay.extras import install_command, is_installed, obstacle
 from curious_replay.machine import free_memory
 
 GIGABYTE = 1e9
@@ -50,7 +52,8 @@ def print_report(console: Console, folder: Path, pictures: int) -> int:
     group = ""
     for found in findings:
         title = "" if found.group == group else f"[bold]{found.group}[/]"
-        table.add_row(title, found.name, found.value, marks[found.verdict], found.advice)
+        value, advice = escape(found.value), escape(found.advice)  # [worlds] is no style
+        table.add_row(title, found.name, value, marks[found.verdict], advice)
         group = found.group
     console.print(table, highlight=False)
     return int(any(found.verdict == "problem" for found in findings))
@@ -76,21 +79,23 @@ def packages() -> Iterator[Finding]:
         yield Finding("versions", "curious-replay", "not installed", "problem", advice)
         return
     yield Finding("versions", "curious-replay", own)
-    for requirement in importlib.metadata.requires("curious-replay") or []:
-        if "extra ==" in requirement:
-            continue
-        name = re.split(r"[^\w.-]", requirement)[0]
-        version = _version(name)
-        if version is None or not _satisfies(version, requirement):
-            found, advice = version or "missing", f"pip install '{requirement}'"
-            yield Finding("versions", name, found, "problem", advice)
-        else:
-            yield Finding("versions", name, version)
-    yield _minigrid()
+    seen = set()
+    for extra in ("", "run", "worlds", "minigrid"):
+        for requirement in map(Requirement, importlib.metadata.requires("curious-replay") or []):
+            marker = requirement.marker
+            if requirement.name not in seen and (not marker or marker.evaluate({"extra": extra})):
+                seen.add(requirement.name)
+                yield _package(requirement, extra)
+    if not is_installed("dm_control") and (reason := obstacle("dm_control")):
+        yield Finding("versions", "dm-control", "not installed", "note", reason)
 
 
 def cameras(pictures: int) -> Iterator[Finding]:
     """Yield which cameras work, and how many 64 x 64 pictures of the assay each draws a second."""
+    if not is_installed("mujoco"):
+        advice = f"{install_command('worlds')} for the worlds that need one"
+        yield Finding("cameras", "none", "MuJoCo is not installed", "note", advice)
+        return
     try:
         problems = camera_problems()
     except ImportError as error:
@@ -129,13 +134,17 @@ def machine(folder: Path) -> Iterator[Finding]:
         yield Finding("machine", "disk", disk)
 
 
-def _minigrid() -> Finding:
-    """Return the finding on the one package for worlds that is not installed with the others."""
-    version = _version("minigrid")
+def _package(requirement: Requirement, extra: str) -> Finding:
+    """Return the finding on a package; only some worlds cannot do without their extras."""
+    name, version = requirement.name, _version(requirement.name)
+    bounds = f"{name}{requirement.specifier}"
+    if version is None and extra in ("worlds", "minigrid"):
+        return Finding("versions", name, "not installed", "note", install_command(extra))
     if version is None:
-        advice = "pip install 'curious-replay[minigrid]' for the worlds minigrid/..."
-        return Finding("versions", "minigrid", "not installed", "note", advice)
-    return Finding("versions", "minigrid", version)
+        return Finding("versions", name, "missing", "problem", f"pip install '{bounds}'")
+    if not requirement.specifier.contains(version, prereleases=True):
+        return Finding("versions", name, version, "problem", f"pip install '{bounds}'")
+    return Finding("versions", name, version)
 
 
 def _graphics() -> Finding:
@@ -195,17 +204,6 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _satisfies(version: str, requirement: str) -> bool:
-    """Return whether a version lies within the bounds (>= and <) of a requirement."""
-
-    def numbers(text: str) -> tuple[int, ...]:
-        return tuple(int(part) for part in re.findall(r"\d+", text.partition("+")[0]))
-
-    bounds = re.findall(r"(>=|<)([\d.]+)", requirement)
-    have = numbers(version)
-    return all(have >= numbers(b) if sign == ">=" else have < numbers(b) for sign, b in bounds)
 
 
 def _processor() -> str:

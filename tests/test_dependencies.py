@@ -10,13 +10,15 @@ from helpers.imported import PACKAGE, imports
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PAGE = (ROOT / "docs/dependencies.md").read_text()
-CORE, EXTRAS = PAGE.split("## Extras")
+_, CORE, RUN, WORLDS, EXTRAS, _ = re.split(r"^## .*$", PAGE, flags=re.MULTILINE)
 IMPORTED_AS = {"pillow": "PIL"}  # else as the package is called, with _ for -
 COMES_WITH = {"llvmlite": "numba", "triton": "torch", "tensordict": "torchrl"}
 
 
 def names(requirements):
-    return {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
+    """Names of packages; of ourselves, which some extras ask for with another extra, not."""
+    found = {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
+    return found - {PROJECT["name"]}
 
 
 def module(package):
@@ -44,7 +46,13 @@ def imported():
 
 
 def test_the_page_has_the_core_dependencies():
-    assert {quoted(row[0])[0] for row in rows(CORE)} == names(PROJECT["dependencies"])
+    extras = PROJECT["optional-dependencies"]
+    for part, asked in (
+        (CORE, PROJECT["dependencies"]),
+        (RUN, extras["run"]),
+        (WORLDS, extras["worlds"]),
+    ):
+        assert {quoted(row[0])[0] for row in rows(part)} == names(asked)
 
 
 def test_the_page_has_the_extras():
@@ -52,12 +60,29 @@ def test_the_page_has_the_extras():
     for extra, packages, *_ in rows(EXTRAS):
         found.setdefault(quoted(extra)[0], set()).update(quoted(packages))
     extras = PROJECT["optional-dependencies"]
-    assert found == {extra: names(packages) for extra, packages in extras.items()}
+    others = {extra: names(extras[extra]) for extra in extras if extra not in ("run", "worlds")}
+    assert found == {extra: packages for extra, packages in others.items() if packages}
+
+
+def test_extras_bring_the_extras_that_the_page_says():
+    extras = PROJECT["optional-dependencies"]
+    brought = {
+        extra: set(re.findall(r"[\w]+", own[0].partition("[")[2]))
+        for extra, packages in extras.items()
+        if (own := [line for line in packages if line.startswith(PROJECT["name"])])
+    }
+    for extra in ("ray", "slurm", "wandb"):
+        assert brought.pop(extra) == {"run"}
+    told = re.search(r"`pip install \"\.\[all\]\"` brings the extras (.*)\.", PAGE)[1]
+    assert brought.pop("all") == set(quoted(told))
+    told = re.search(r"`dev`, which `make` installs, brings (.*)\.", PAGE)[1]
+    assert brought.pop("dev") == set(quoted(told))
+    assert not brought
 
 
 def test_every_dependency_is_imported_where_the_page_says():
     found = imported()
-    for package, _, _, where in rows(CORE):
+    for package, _, _, where in rows(CORE + RUN + WORLDS):
         files = found[module(quoted(package)[0])]
         assert set(quoted(where)) <= files, f"{package} is imported in {sorted(files)}"
 
@@ -70,7 +95,7 @@ def test_the_files_of_extras_are_there():
 
 def test_everything_imported_is_declared():
     declared = names(PROJECT["dependencies"])
-    for extra in ("ray", "slurm", "wandb", "minigrid", "torchrl", "pandas"):
+    for extra in ("run", "worlds", "ray", "slurm", "wandb", "minigrid", "torchrl", "pandas"):
         declared |= names(PROJECT["optional-dependencies"][extra])
     known = {module(package) for package in declared}
     undeclared = {name for name in imported() if COMES_WITH.get(name, name) not in known}
@@ -81,3 +106,5 @@ def test_the_page_names_the_declared_pythons():
     declared = re.findall(r"Python :: (\d\.\d+)", "\n".join(PROJECT["classifiers"]))
     line = re.search(r"^Python: .*$", PAGE, re.MULTILINE)[0]
     assert re.findall(r"\d\.\d+", line) == declared
+    heads = re.search(r"^\| To have .*$", PAGE, re.MULTILINE)[0]
+    assert re.findall(r"\d\.\d+", heads) == declared

@@ -13,6 +13,7 @@ PAGE = Path(__file__).parents[1] / "docs/architecture.md"
 # Which of our packages, and which large libraries, each package may import.
 OURS = {
     "errors": set(),
+    "extras": {"errors"},
     "bounds": set(),
     "durable": set(),
     "run_folder": set(),
@@ -22,10 +23,11 @@ OURS = {
     "plugins": {"errors", "run_folder", "untrusted"},
     "replay": {"durable", "errors", "untrusted"},
     "torchrl": {"errors", "untrusted", "replay"},
-    "envs": {"errors", "untrusted"},
-    "agents": {"errors", "bounds", "untrusted"},
+    "envs": {"errors", "extras", "untrusted"},
+    "agents": {"errors", "extras", "bounds", "untrusted"},
     "run": {
         "errors",
+        "extras",
         "bounds",
         "durable",
         "run_folder",
@@ -36,12 +38,13 @@ OURS = {
         "envs",
         "agents",
     },
-    "analysis": {"run_folder", "untrusted", "replay"},  # steps are read from saved buffers
+    # Steps are read from saved buffers.
+    "analysis": {"extras", "run_folder", "untrusted", "replay"},
     "report": {"run_folder", "untrusted", "analysis"},
     "experiments": {"errors", "run_folder", "untrusted", "envs", "run", "analysis", "report"},
-    "sweep": {"errors", "host", "run_folder", "untrusted", "plugins", "run", "analysis"},
+    "sweep": {"errors", "extras", "host", "run_folder", "untrusted", "plugins", "run", "analysis"},
     "demo": {"run_folder", "replay", "envs", "agents", "run", "analysis", "report"},
-    "doctor": {"errors", "machine", "envs"},
+    "doctor": {"errors", "extras", "machine", "envs"},
     "commands": {
         "errors",
         "run_folder",
@@ -55,7 +58,8 @@ OURS = {
         "demo",
         "doctor",
     },
-    "cli": {"errors", "host", "plugins"},  # finds commands by name when they are asked for
+    # It finds commands by name when they are asked for.
+    "cli": {"errors", "extras", "host", "plugins"},
 }
 HEAVY = {
     "torch", "mujoco", "dm_control", "gymnasium", "crafter", "matplotlib", "ray", "submitit",

@@ -8,3 +8,7 @@ an agent or a simulator.
     interaction, model_error, returns, crafter, replay_probe   the measures
     chart, plots     figures
 """
+
+from curious_replay.extras import require
+
+require("curious_replay.analysis", "scipy")

@@ -8,7 +8,6 @@ others fields of `ArenaConfig`.
 """
 
 import functools
-import importlib.util
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -93,16 +92,12 @@ class ArenaConfig:
 
 @functools.cache
 def outdoor_textures() -> dict[str, bytes]:
-    """Return the grass and sky images that dm_control ships, by file name.
+    """Return the grass and sky images of dm_control, by file name.
 
-    The folder is found without importing dm_control, which would look for OpenGL.
+    They are copies (Apache licence, beside them): not everywhere can dm_control be installed.
     """
-    spec = importlib.util.find_spec("dm_control")
-    if spec is None or spec.origin is None:
-        raise ImportError("the grass and sky of the arena come with dm_control: pip install it")
-    folder = Path(spec.origin).parent / "locomotion/arenas/assets/outdoor_natural"
-    names = {"grass.png": "OutdoorGrassFloorD.png", "sky.png": "OutdoorSkybox2048.png"}
-    return {ours: (folder / theirs).read_bytes() for ours, theirs in names.items()}
+    folder = Path(__file__).parent / "outdoor"
+    return {name: (folder / name).read_bytes() for name in ("grass.png", "sky.png")}
 
 
 def build_model(config: ArenaConfig, balls: Mapping[str, Sphere]) -> mujoco.MjModel:

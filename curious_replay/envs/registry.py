@@ -9,7 +9,6 @@ import difflib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -17,9 +16,11 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from curious_replay.envs.tasks import BACKGROUND_SWAP, CONSTRAINED, CONTROL
 from curious_replay.errors import UsageError
+from curious_replay.extras import is_installed, require
 
 SCALES = ("paper", "mini")
 MINIGRID = "minigrid/"
+DM_CONTROL = ("mujoco", "dm_control")
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class RegisteredEnv:
     """What `scale="mini"` changes; empty where there is nothing to make smaller."""
     nondeterministic: bool = False
     """Same seed and actions may give another course with the arguments of the table."""
-    extra: str = ""
-    """The package, and the extra of ours of the same name, that it needs and not all have."""
+    needs: tuple[str, ...] = ()
+    """Modules beyond Gymnasium that it needs; extras of ours bring them."""
 
     @property
     def gymnasium_id(self) -> str:
@@ -78,6 +79,7 @@ def _object_interaction() -> list[RegisteredEnv]:
             tags=("mujoco", "assay", *(() if variant == "unchanging" else ("changes",))),
             kwargs={"variant": variant},
             mini={"scale": "mini"},
+            needs=("mujoco",),
         )
         for variant, description in descriptions.items()
     ]
@@ -91,6 +93,7 @@ def _control_suite() -> list[RegisteredEnv]:
             description=description,
             tags=("mujoco", "control"),
             kwargs={"task": task},
+            needs=DM_CONTROL,
         )
         for task, description in CONTROL.items()
     ]
@@ -105,6 +108,7 @@ def _constrained() -> list[RegisteredEnv]:
             tags=("mujoco", "constrained", "changes"),
             kwargs={"task": task},
             mini={"schedule": ((0, "constrained"), (20_000, "free"))},
+            needs=DM_CONTROL,
         )
         for task, description in CONSTRAINED.items()
     ]
@@ -119,6 +123,7 @@ def _backgrounds() -> list[RegisteredEnv]:
             tags=("mujoco", "background", "changes"),
             kwargs={"task": task},
             mini={"schedule": ((0, "A"), (40_000, "B"), (80_000, "A"))},
+            needs=DM_CONTROL,
         )
         for task in BACKGROUND_SWAP
     ]
@@ -128,6 +133,7 @@ def _backgrounds() -> list[RegisteredEnv]:
         description="another background at every frame",
         tags=("mujoco", "background"),
         kwargs={"task": "walker_walk"},
+        needs=DM_CONTROL,
     )
     return [*swapped, random]
 
@@ -143,7 +149,7 @@ def _task(name: str) -> RegisteredEnv:
         description="a task of MiniGrid",
         tags=("minigrid",),
         kwargs={"task": name},
-        extra="minigrid",
+        needs=("minigrid",),
     )
 
 
@@ -162,7 +168,7 @@ def _minigrid() -> list[RegisteredEnv]:
                 description=description,
                 tags=("minigrid", "changes"),
                 mini={"schedule": tuple((20_000 * i, p) for i, p in enumerate(phases))},
-                extra="minigrid",
+                needs=("minigrid",),
             )
             for name, kind, description, phases in changing
         ),
@@ -180,6 +186,7 @@ ENTRIES: tuple[RegisteredEnv, ...] = (
         "survival game with 22 achievements",
         ("crafter",),
         nondeterministic=True,
+        needs=("crafter",),
     ),
     RegisteredEnv(
         "crafter-noreward",
@@ -188,6 +195,7 @@ ENTRIES: tuple[RegisteredEnv, ...] = (
         ("crafter",),
         {"reward": False},
         nondeterministic=True,
+        needs=("crafter",),
     ),
     RegisteredEnv(
         "toy/count",
@@ -236,7 +244,7 @@ def names() -> tuple[str, ...]:
 
 def minigrid_tasks() -> list[RegisteredEnv]:
     """Return all tasks of MiniGrid that are not in the table; none where it is not installed."""
-    if find_spec("minigrid") is None:
+    if not is_installed("minigrid"):
         return []
     from curious_replay.envs.minigrids.world import tasks  # noqa: PLC0415
 
@@ -261,15 +269,8 @@ def find(name: str) -> RegisteredEnv:
 def arguments(name: str) -> tuple[str, ...]:
     """Return the names of the arguments that the environment can be made with."""
     entry = find(name)
-    try:
-        creator = load_env_creator(entry.entry_point)
-    except ModuleNotFoundError as error:
-        if not entry.extra or error.name != entry.extra:
-            raise
-        raise UsageError(
-            f"{name} needs the package {entry.extra}, which is not installed: "
-            f"pip install 'curious-replay[{entry.extra}]'"
-        ) from error
+    require(name, *entry.needs)
+    creator = load_env_creator(entry.entry_point)
     return tuple(dict.fromkeys(_keywords(creator)))
 
 

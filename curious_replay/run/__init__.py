@@ -8,6 +8,8 @@ print(sum(episode.values["return"] for episode in episodes) / 10)
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from curious_replay.extras import explained
+
 if TYPE_CHECKING:
     from curious_replay.run.forking import fork, fork_run
     from curious_replay.run.saved_run import SavedRun, evaluate, load_agent
@@ -48,4 +50,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    with explained(f"{__name__}.{name}"):
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

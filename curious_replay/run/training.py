@@ -1,7 +1,6 @@
 """Begin or resume a run: look before the start, open everything, train, close everything."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from io import FileIO
 from pathlib import Path
 from signal import Signals
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from curious_replay.agents.interface import Agent
 from curious_replay.errors import UsageError
+from curious_replay.extras import require
 from curious_replay.replay import ReplayBuffer
 from curious_replay.run import card, estimate, preflight
 from curious_replay.run.loop import novelty
@@ -77,8 +77,8 @@ def train(
 
 def _train(config: Config, folder: Path, lock: FileIO | None, console: Console) -> Outcome:
     """Look before the start, then run; `lock` is that of a run which is there."""
-    if config.record.wandb and find_spec("wandb") is None:
-        raise UsageError("--record.wandb needs the package: pip install 'curious-replay[wandb]'")
+    if config.record.wandb:
+        require("--record.wandb", "wandb")
     _prepare_torch(config)
     facts = inspect_env(config.choice.env, config.env)
     _check_changes(config, facts)

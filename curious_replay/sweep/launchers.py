@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from curious_replay.errors import UsageError
+from curious_replay.extras import require
 from curious_replay.sweep.work import Launcher
 
 SLURM = ("sbatch", "srun", "sacct", "scancel")
@@ -57,13 +57,13 @@ def launcher(
 ) -> Iterator[Launcher]:
     """Yield the launcher that was asked for; UsageError if what it needs is not installed."""
     if name == "ray":
-        _need("ray", "ray")
+        require("--launcher ray", "ray")
         from curious_replay.sweep.on_ray import RayLauncher  # noqa: PLC0415
 
         with RayLauncher(ray.address, threads, ray.gpus) as chosen:
             yield chosen
     elif name == "slurm":
-        _need("submitit", "slurm")
+        require("--launcher slurm", "submitit")
         _need_slurm()
         from curious_replay.sweep.on_slurm import SlurmLauncher  # noqa: PLC0415
 
@@ -78,11 +78,6 @@ def launcher(
             yield here
         finally:
             here.stop()  # whatever happened: nobody would know of tasks that go on
-
-
-def _need(package: str, extra: str) -> None:
-    if find_spec(package) is None:
-        raise UsageError(f"this launcher needs a package: pip install 'curious-replay[{extra}]'")
 
 
 def _need_slurm() -> None:

@@ -1,13 +1,15 @@
 """The assay's numbers, read from the compiled model."""
 
 import math
+from importlib.util import find_spec
+from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 from helpers.assay import STAY, ball_position, make
 
-from curious_replay.envs.arena import WALL_GROUP, ArenaConfig
+from curious_replay.envs.arena import WALL_GROUP, ArenaConfig, outdoor_textures
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +149,14 @@ def test_the_mini_world_is_the_same_but_smaller_and_sooner():
 def test_an_arena_needs_a_middle():
     with pytest.raises(ValueError, match="odd number of cells"):
         ArenaConfig(side=8)
+
+
+def test_grass_and_sky_are_those_of_dm_control():
+    spec = find_spec("dm_control")
+    if spec is None:
+        pytest.skip("there is no dm_control to compare with")
+    theirs = Path(spec.origin).parent / "locomotion/arenas/assets/outdoor_natural"
+    ours = outdoor_textures()
+    assert ours.keys() == {"grass.png", "sky.png"}
+    assert ours["grass.png"] == (theirs / "OutdoorGrassFloorD.png").read_bytes()
+    assert ours["sky.png"] == (theirs / "OutdoorSkybox2048.png").read_bytes()

@@ -6,6 +6,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
+from curious_replay import extras
 from curious_replay.envs import find, make, names, registry
 
 
@@ -75,21 +76,17 @@ def test_importing_the_package_imports_no_simulator():
 def test_a_world_whose_package_is_missing_says_how_to_get_it(name):
     code = f"""
 import sys
-class Missing:  # as if it were not installed
-    def find_spec(self, name, path=None, target=None):
-        if name == "minigrid":
-            raise ModuleNotFoundError("No module named 'minigrid'", name="minigrid")
-sys.meta_path.insert(0, Missing())
+sys.modules["minigrid"] = None  # as if it were not installed
 from curious_replay import cli
 from curious_replay.envs import find
-assert find({name!r}).extra == "minigrid"  # a name is known all the same
+assert find({name!r}).needs == ("minigrid",)  # a name is known all the same
 sys.exit(cli.main(["envs", "show", {name!r}]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        f"curious: {name} needs the package minigrid, which is not installed: "
-        "pip install 'curious-replay[minigrid]'\n"
+        f"curious: {name} needs minigrid, which is not installed: "
+        f"{extras.install_command('minigrid')}\n"
     )
 
 

@@ -417,7 +417,7 @@ def test_wandb_continues_one_run_without_doubled_rows(tmp_path, monkeypatch):
 
 def test_wandb_that_is_not_installed_is_named_before_the_run_begins(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(ImportError, match=r'pip install "curious-replay\[wandb\]"'):
+    with pytest.raises(ImportError, match=r'needs wandb, .*: pip install -e ".*\[wandb\]"'):
         Record.create(tmp_path, {}, seed=0, wandb=True)
     with Record.create(tmp_path, {}, seed=0) as record:
         write(record, 0, 3)

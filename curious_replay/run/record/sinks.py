@@ -13,6 +13,8 @@ from queue import Queue
 from threading import Thread
 from typing import Any, Protocol
 
+from curious_replay.extras import explained
+
 Scalars = Mapping[str, float]
 
 
@@ -141,13 +143,8 @@ class WeightsAndBiases:
     """
 
     def __init__(self, folder: Path, config: Mapping[str, Any], identity: str) -> None:
-        try:
+        with explained("Weights & Biases"):
             self._wandb = importlib.import_module("wandb")
-        except ImportError as error:
-            raise ImportError(
-                "Weights & Biases is not installed; "
-                'run `pip install "curious-replay[wandb]"`, or leave it off'
-            ) from error
         self._run = self._wandb.init(
             project=os.environ.get("WANDB_PROJECT", "curious-replay"),
             id=identity,

@@ -105,7 +105,7 @@ class RecordConfig:
     tensorboard: bool = True
     """Write TensorBoard events."""
     wandb: bool = False
-    """Also send metrics to Weights & Biases; needs pip install 'curious-replay[wandb]'."""
+    """Also send metrics to Weights & Biases; needs the extra wandb."""
     video_every: Annotated[Whole, Within(0)] = 0
     """Steps between two videos of what the model predicts; 0: none."""
     video_context: Annotated[int, Within(1)] = 5
