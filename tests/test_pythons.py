@@ -15,7 +15,7 @@ installs = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(installs)
 
 DECLARED = re.findall(r"Python :: (\d\.\d+)", "\n".join(PROJECT["classifiers"]))
-FOR_TESTS = ("hypothesis>=6.100", "pytest>=9", "pytest-timeout>=2.4")
+FOR_TESTS = ("hypothesis>=6.100", "pytest>=9", "pytest-timeout>=2.4", "scipy>=1.14")
 # It runs all the others once more.
 AGAIN = "tests/replay/test_other_systems.py::test_all_else_of_these_tests_passes_there"
 
@@ -43,14 +43,14 @@ def run(programs, *command, cwd):
 
 @pytest.fixture(scope="module", params=DECLARED)
 def programs(request, tmp_path_factory):
-    """An environment with the core, and what runs its tests."""
+    """The programs of an environment with the core alone."""
     python = installs.find_python(request.param)
     if python is None:
         pytest.skip(f"no Python {request.param} was found, neither of pyenv nor on the path")
     folder = tmp_path_factory.mktemp(f"python{request.param}")
     made = installs.fresh_environment(python, folder)
     try:
-        installs.install(made, *PROJECT["dependencies"], *FOR_TESTS)
+        installs.install(made, *PROJECT["dependencies"])
     except subprocess.CalledProcessError:
         pytest.skip("pip found no package index to install NumPy and Numba from")
     installs.install(made, ROOT)
@@ -58,7 +58,7 @@ def programs(request, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_core_is_numpy_and_numba(programs, tmp_path):
+def test_the_core_is_numpy_and_numba_and_passes_all_tests_of_replay(programs, tmp_path):
     run(programs, "python", "-W", "error", "-c", installs.example(), cwd=tmp_path)
     run(programs, "python", "-m", "pip", "check", cwd=tmp_path)
     assert "go on with a run" in run(programs, "curious", "--help", cwd=tmp_path)
@@ -66,19 +66,10 @@ def test_the_core_is_numpy_and_numba(programs, tmp_path):
     found = {line.partition("==")[0].lower() for line in listed.splitlines()}
     assert {"numpy", "numba", "llvmlite", "curious-replay"} <= found
     assert not {"torch", "gymnasium", "mujoco", "rich", "scipy", "pillow"} & found
-
-
-@pytest.mark.slow
-def test_replay(programs, tmp_path):
-    """Every test of replay, of the installed package: the checkout is not on the path."""
+    # The tests are of the installed package, as the checkout is not on the path.
     where = "import curious_replay; print(curious_replay.__file__)"
     assert str(programs.parent) in run(programs, "python", "-c", where, cwd=tmp_path)
+    installs.install(programs, *FOR_TESTS)
     options = ["-p", "no:cacheprovider", "--deselect", AGAIN, f"--rootdir={ROOT}"]
-    run(
-        programs,
-        "pytest",
-        *options,
-        f"-c{ROOT}/pyproject.toml",
-        ROOT / "tests/replay",
-        cwd=tmp_path,
-    )
+    tests = [f"-c{ROOT}/pyproject.toml", ROOT / "tests/replay"]
+    run(programs, "pytest", *options, *tests, cwd=tmp_path)

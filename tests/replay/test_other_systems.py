@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-WITHOUT = "import without_posix; windows = without_posix.pretend(); windows.__enter__()\n"
+WITHOUT = "import without_posix\n"
 STEPS = """
 import numpy as np
 from curious_replay.replay import Curious, ReplayBuffer, SavedBuffer

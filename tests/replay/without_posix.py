@@ -1,15 +1,14 @@
 """Makes this process one of a system without POSIX locks, memory advice and the like.
 
 It is imported before anything of the package: `python -c "import without_posix; ..."`, or
-`pytest -p without_posix`, which then leaves out what needs a folder. The name of the platform is
-changed by `pretend` alone, for other libraries ask for it when they are imported.
+`pytest -p without_posix`, which then leaves out what needs a folder.
 """
 
 import mmap
 import os
 import shutil
 import sys
-from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,23 +29,19 @@ def _open_no_folder(path, *args, **kwargs):
 
 os.open = _open_no_folder
 
+from curious_replay.replay import scratch, storage  # noqa: E402
+from curious_replay.replay.saves import chunkfiles  # noqa: E402
 
-@contextmanager
-def pretend():
-    """Call the platform Windows."""
-    before, sys.platform = sys.platform, "win32"
-    try:
-        yield
-    finally:
-        sys.platform = before
+# Only what these modules see: other libraries ask for the platform too.
+for module in (scratch, storage, chunkfiles):
+    module.sys = SimpleNamespace(platform="win32")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """Skip a test at the point where it is told that it cannot have a folder."""
     try:
-        with pretend():
-            return (yield)
+        return (yield)
     except Exception as error:  # also that of a test which expects another message
         if "POSIX file locks" in str(error):
             pytest.skip("needs a buffer in a folder")
