@@ -39,9 +39,8 @@ RUN = (
 def example() -> str:
     """Return the ten lines of the README as a program that ends."""
     text = (ROOT / "README.md").read_text()
-    [code] = [
-        code for code in re.findall(r"```python\n(.*?)```", text, re.S) if "add(step)" in code
-    ]
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", text, re.S)
+    [code] = [block for block in blocks if "add(step)" in block]
     return AROUND_THE_EXAMPLE + code.replace("while training:", "for _ in range(100):")
 
 
@@ -96,7 +95,9 @@ def measure(version: str, extras: str, folder: Path) -> dict[str, Any]:
     programs = fresh_environment(python, folder)
     install(programs, f"{ROOT}[{extras}]" if extras else ROOT)
     total, largest = sizes(folder)
-    commands = {"the example": [programs / "python", "-W", "error", "-c", example()]}
+    commands: dict[str, list[str | Path]] = {
+        "the example": [programs / "python", "-W", "error", "-c", example()]
+    }
     if "run" in extras.split(","):
         for line in RUN:
             program, *rest = line.split()

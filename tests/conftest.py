@@ -5,11 +5,22 @@ from multiprocessing import forkserver
 
 import pytest
 
-from curious_replay import host
+from curious_replay import extras, host
 
 # Tests run side by side, one in each process: more threads would only wait for each other. This
 # is set before torch is loaded, and passed on to the processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Skip what needs dm_control where this Python cannot have it, with the reason."""
+    try:
+        return (yield)
+    except extras.MissingError as error:
+        if not extras.obstacle("dm_control") or "dm_control" not in str(error):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(autouse=True, scope="session")
