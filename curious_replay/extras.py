@@ -56,7 +56,7 @@ def require(what: str, *modules: str) -> None:
 def explained(what: str, extra: str = "") -> Iterator[None]:
     """Let a module that is missing in this block be a MissingError, if one of our extras has it.
 
-    `extra` is the one to name where several have it. Other modules are not ours to explain.
+    `extra` is the one to name, where that is known. Other modules are not ours to explain.
     """
     try:
         yield
@@ -90,7 +90,7 @@ def _sentence(what: str, module: str, preferred: str) -> str:
     if reason := obstacle(module):
         return f"{what} needs {module}: {reason}"
     having = [extra for extra, modules in BRINGS.items() if module in modules]
-    extra = preferred if preferred in having else having[0]
+    extra = preferred or having[0]
     return f"{what} needs {module}, which is not installed: {install_command(extra)}"
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curious_replay.analysis.lines import Array, Columns, read_columns, read_last
+from curious_replay.extras import require
 from curious_replay.run_folder import (
     CHECKPOINT,
     CHECKPOINTS,
@@ -126,10 +127,9 @@ class Run:
         In front of what the lines have are the run's folder, env, agent, replay, scale and seed, so
         that frames of several runs can be put together.
         """
-        try:
-            import pandas as pd  # noqa: PLC0415 (optional)
-        except ImportError:
-            raise ImportError("frame() needs pandas: pip install pandas") from None
+        require("frame()", "pandas")
+        import pandas as pd  # noqa: PLC0415 (optional)
+
         if table not in TABLES:
             raise ValueError(f"table must be one of {', '.join(TABLES)}, got {table!r}")
         columns: Columns = getattr(self, table)

@@ -8,13 +8,9 @@ buffer = TensorDictReplayBuffer(
 )
 """
 
-try:
+from curious_replay.extras import explained
+
+with explained("curious_replay.torchrl", extra="torchrl"):
     from curious_replay.torchrl.sampler import CuriousSampler
-except ModuleNotFoundError as error:
-    if error.name not in ("torch", "torchrl", "tensordict"):
-        raise
-    raise ImportError(
-        f"curious_replay.torchrl needs {error.name}: pip install 'curious-replay[torchrl]'"
-    ) from error
 
 __all__ = ["CuriousSampler"]

@@ -1,11 +1,10 @@
 """A run's tables as DataFrames, where pandas is installed."""
 
-import sys
-
 import pytest
 from helpers.folders import counters, write_run
 
 import curious_replay as cr
+from curious_replay import extras
 
 
 @pytest.fixture
@@ -48,6 +47,6 @@ def test_there_are_no_other_tables(folder):
 
 
 def test_without_pandas_it_is_said_in_one_line(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"^frame\(\) needs pandas: pip install pandas$"):
+    monkeypatch.setattr(extras, "is_installed", lambda module: False)
+    with pytest.raises(ImportError, match=r"^frame\(\) needs pandas, .*: pip install .*\[pandas\]"):
         cr.load_run(folder).frame()

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from curious_replay.extras import install_command
+
 CODE = """
 import sys
 class Refuse:
@@ -28,8 +30,8 @@ def test_what_to_install_is_said(missing):
         [sys.executable, "-c", CODE.format(missing=missing)],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    line = f"curious_replay.torchrl needs {missing}: pip install 'curious-replay[torchrl]'\n"
-    assert done.stdout == line
+    needs = f"curious_replay.torchrl needs {missing}, which is not installed"
+    assert done.stdout == f"{needs}: {install_command('torchrl')}\n"
 
 
 def test_nothing_else_loads_torchrl():
