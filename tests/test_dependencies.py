@@ -71,7 +71,7 @@ def test_extras_bring_the_extras_that_the_page_says():
         for extra, packages in extras.items()
         if (own := [line for line in packages if line.startswith(PROJECT["name"])])
     }
-    for extra in ("ray", "slurm", "wandb"):
+    for extra in ("ray", "slurm", "wandb", "pandas"):
         assert brought.pop(extra) == {"run"}
     told = re.search(r"`pip install \"\.\[all\]\"` brings the extras (.*)\.", PAGE)[1]
     assert brought.pop("all") == set(quoted(told))

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from helpers.imported import PACKAGE
@@ -15,6 +16,7 @@ LIBRARIES = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
     for path in PACKAGE.rglob("*.py")
     if path.stem not in ("__init__", "__main__") and path.parent.name != "miniatures"
+    if path.parent.name != "torchrl" or find_spec("torchrl")
 )
 OF_LIBRARIES = {"PYGAME_HIDE_SUPPORT_PROMPT": "hide", "RAY_CLIENT_MODE": "0"}
 """What pygame and Ray set themselves when they are imported."""

@@ -22,7 +22,7 @@ OURS = {
     "host": set(),
     "plugins": {"errors", "run_folder", "untrusted"},
     "replay": {"durable", "errors", "untrusted"},
-    "torchrl": {"errors", "untrusted", "replay"},
+    "torchrl": {"errors", "extras", "untrusted", "replay"},
     "envs": {"errors", "extras", "untrusted"},
     "agents": {"errors", "extras", "bounds", "untrusted"},
     "run": {

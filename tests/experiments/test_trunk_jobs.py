@@ -146,7 +146,7 @@ def test_a_trunk_is_paid_once():
     assert trunk.updates + parts[0].updates == whole[0].updates
     assert parts[1].updates == (4500 - 1000) * 128 // 128
     found = listing.cost([WHOLE, experiment(name="again")], "mini", 1)
-    assert found == (3, trunk.updates + parts[0].updates + parts[1].updates)
+    assert (found.runs, found.updates) == (3, trunk.updates + parts[0].updates + parts[1].updates)
 
 
 def test_every_kind_of_replay_can_branch_off():

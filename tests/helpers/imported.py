@@ -24,7 +24,8 @@ def imports(path):
                 yield module
         elif isinstance(node, ast.Call) and _name(node.func) in BY_NAME:
             for given in node.args[:1]:
-                yield tuple(str(getattr(given, "value", "")).split("."))
+                if isinstance(given, ast.Constant):
+                    yield tuple(str(given.value).split("."))
 
 
 def _is_module(name):

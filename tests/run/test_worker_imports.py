@@ -8,10 +8,10 @@ import sys
 from curious_replay.envs import registry
 from curious_replay.run.worlds import environments
 
-def look(name, config, num_envs):
+def look(name, *settings):
     assert "torch" not in sys.modules, "a worker has imported PyTorch"
     assert registry.find(name).module in sys.modules, "a worker was born without its environment"
-    return made(name, config, num_envs)
+    return made(name, *settings)
 
 if __name__ == "__main__":
     from curious_replay.run.settings.env_base import EnvConfig
