@@ -29,11 +29,11 @@ def _open_no_folder(path, *args, **kwargs):
 
 os.open = _open_no_folder
 
+from curious_replay import durable  # noqa: E402
 from curious_replay.replay import scratch, storage  # noqa: E402
-from curious_replay.replay.saves import chunkfiles  # noqa: E402
 
 # Only what these modules see: other libraries ask for the platform too.
-for module in (scratch, storage, chunkfiles):
+for module in (durable, scratch, storage):
     module.sys = SimpleNamespace(platform="win32")
 
 
