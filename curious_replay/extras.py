@@ -26,7 +26,7 @@ BRINGS = {
     "ray": ("ray",),
     "slurm": ("submitit",),
     "wandb": ("wandb",),
-    "torchrl": ("torchrl", "tensordict"),
+    "torchrl": ("torchrl",),
     "pandas": ("pandas",),
 }  # fmt: skip
 """Modules by extra; pyproject.toml has the packages that they are in."""

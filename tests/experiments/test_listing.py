@@ -29,7 +29,7 @@ def test_every_table_and_figure_is_named():
     assert "Figures 1 (the idea), 6 (mice) and 17 (pictures of" in PAGE.read_text()
 
 
-def test_the_example_of_the_page_is_an_experiment(tmp_path):
+def test_the_example_of_the_page_is_an_experiment(tmp_path, own_parts):
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     path = tmp_path / "mine.py"
     path.write_text(code)
