@@ -225,7 +225,7 @@ def test_a_sweep_imports_it_in_its_processes(folder, own_parts, stop_forkserver,
     stop_forkserver()
     mine = ["--import", str(folder / "mine.py")]
     sweep = ["sweep", "own-grid", "--scale", "debug", "--runs", "runs", "--out", "page"]
-    assert cli.main([*sweep, *mine]) == 0, capsys.readouterr().out
+    assert cli.main([*sweep, *mine]) == 0, capsys.readouterr()
     results = json.loads(Path("page/results.json").read_text())
     assert [row["values"] for row in results["measures"][0]["rows"]] == [[120], [120]]
     own_parts()

@@ -5,11 +5,12 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from helpers.streams import fill, step
 
 from curious_replay.replay import Adversarial, ReplayBuffer
 from curious_replay.replay.access import tensors
+
+torch = pytest.importorskip("torch")
 
 
 def filled(**options):

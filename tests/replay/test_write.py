@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from helpers.streams import fill, step
 
 from curious_replay.replay import ReplayBuffer
@@ -52,6 +51,7 @@ def zeros():
 
 def test_tensors_are_written():
     buffer = filled(10)
+    torch = pytest.importorskip("torch")
     ids = torch.tensor([4, 6])
     values = torch.ones(2, 3, dtype=torch.bfloat16, requires_grad=True)
     buffer.write(ids, {"state": {"deter": values * 2}})

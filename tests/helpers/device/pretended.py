@@ -23,6 +23,7 @@ import sys
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -265,8 +266,12 @@ class _FusedAttention(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
+@cache
 def _register():
-    """Make the device known to this process, for good."""
+    """Make the device known to this process, for good.
+
+    Not before it is used: from then on, no process that is forked from this one can train.
+    """
     _setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
     _foreach_utils._foreach_supported_types.append(OnDevice)
     library = torch.library.Library("aten", "IMPL")
@@ -279,12 +284,10 @@ def _register():
     return library
 
 
-_LIBRARY = _register()
-
-
 @contextmanager
 def pretend():
     """Let there be the device, and yield its `Events`."""
+    _register()
     real, events = torch.Generator, Events()
 
     class Generator(real):
