@@ -274,10 +274,12 @@ def _between(text: str, part: str, lines: list[str]) -> str:
 def _short(found: dict[str, Results]) -> list[str]:
     """The questions with the verdict on each claim and the numbers behind it, a row for each."""
     rows = ["| | Claim | Verdict | In numbers |", "|---|---|---|---|"]
+    before = None
     for question, claim in answers.claims(found):
-        numbers = "; ".join(answers.sentence(one) for one in claim.compared)
-        told = f"**{question.name}** {question.text}"
+        numbers = "<br>".join(answers.sentence(one) for one in claim.compared)
+        told = "" if question is before else f"**{question.name}** {question.text}"
         rows.append(f"| {told} | {claim.text} | {claim.word} | {numbers or '–'} |")
+        before = question
     return [*rows, ""]
 
 

@@ -76,7 +76,7 @@ def table(found: Mapping[str, Results]) -> Table:
         for one in claim.compared:
             pair = f"{one.first} against {one.second}"
             wins = f"{one.better} of {one.pairs}"
-            rows.append([*first, pair, _effect(one), wins, _number(one.corrected)])
+            rows.append([*first, pair, _effect(one), wins, _p(one)])
         if not claim.compared:
             rows.append([*first, "", "", "", ""])
     return Table("answers", CAPTION, COLUMNS, rows)
@@ -86,12 +86,16 @@ def sentence(one: Compared) -> str:
     """Say what came out of a comparison."""
     return (
         f"{one.first} against {one.second}: {_effect(one)}, better in {one.better} of {one.pairs}, "
-        f"p = {_number(one.corrected)}"
+        f"p = {_p(one)}"
     )
 
 
 def _effect(one: Compared) -> str:
     return f"{_number(one.effect)} ({_number(one.low)} to {_number(one.high)})"
+
+
+def _p(one: Compared) -> str:
+    return _number(None if one.corrected is None else float(f"{one.corrected:.2g}"))
 
 
 def _number(value: float | None) -> str:
