@@ -10,6 +10,8 @@ from curious_replay import extras, host
 # Tests run side by side, one in each process: more threads would only wait for each other. This
 # is set before torch is loaded, and passed on to the processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What a shell runs in the background ignores Ctrl-C, and so would all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -78,13 +80,16 @@ def own_parts():
     before = [dict(table) for table in tables]
     modules, paths = {*sys.modules}, [*sys.path]
 
+    installed = (sys.prefix, sys.base_prefix, str(host.COMPILED.parent))
+
     def forget():
         for table, known in zip(tables, before, strict=True):
             table.clear()
             table.update(known)
         for name in {*sys.modules} - modules:
-            origin = getattr(sys.modules[name], "__file__", None) or ""
-            if not origin.startswith((sys.prefix, sys.base_prefix, str(host.COMPILED.parent))):
+            # Those without a file are of libraries, which import them no second time.
+            origin = getattr(sys.modules[name], "__file__", None)
+            if origin and not origin.startswith(installed):
                 del sys.modules[name]
         sys.path[:] = paths
 

@@ -140,14 +140,13 @@ def smaller_python(code):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, own_parts):
     """Where a reader works: with the examples, and what pages say that one has."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / "my_module.py").write_text(MY_MODULE)
     shutil.copy(ROOT / "tests/sweep/small_grid.py", tmp_path / "my_grid.py")
     [mine] = [each.python for each in shown("experiments.md") if each.python]
     (tmp_path / "mine.py").write_text(mine)
-    monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
