@@ -146,8 +146,8 @@ class Small:
     """Ours, as small as in the miniatures, of whichever checkout is first on Python's path.
 
     mirror  DreamerV3 with discrete actions, 8 imagined steps
-    assay   Plan2Explore on DreamerV3 that only explores, with continuous actions: 10 imagined
-            steps, 5 members
+    assay   Plan2Explore on DreamerV3 that only explores, if it can, with continuous actions: 10
+            imagined steps, 5 members
     """
 
     WINDOWS, LENGTH = 8, 16
@@ -168,8 +168,11 @@ class Small:
             p2e = settings_of("plan2explore")
             agents = importlib.import_module("curious_replay.agents.plan2explore")
             ensemble = replace(p2e.V3_ENSEMBLE, members=5)
+            only = {"task_actor": "off"}
+            if "task_actor" not in p2e.Plan2ExploreV3Config.__dataclass_fields__:
+                only = {}  # older checkouts train the task's actor whether it is needed or not
             config = self._settings(
-                p2e.Plan2ExploreV3Config, dreamer=dreamer, ensemble=ensemble, task_actor="off"
+                p2e.Plan2ExploreV3Config, dreamer=dreamer, ensemble=ensemble, **only
             )
             self.agent = agents.Plan2Explore(config, seen, seed=0)
         # As with most rules; older checkouts have it as an attribute.
