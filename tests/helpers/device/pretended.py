@@ -23,7 +23,6 @@ import sys
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -266,11 +265,10 @@ class _FusedAttention(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-@cache
 def _register():
-    """Make the device known to this process, for good.
+    """Make the device known to this process, for good, and before it computes any gradient.
 
-    Not before it is used: from then on, no process that is forked from this one can train.
+    From then on no process that is forked from this one can train.
     """
     _setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
     _foreach_utils._foreach_supported_types.append(OnDevice)
@@ -284,11 +282,13 @@ def _register():
     return library
 
 
+_LIBRARY = _register()
+
+
 @contextmanager
 def pretend():
     """Let there be the device, and yield its `Events`."""
-    _register()
-    real, events = torch.Generator, Events()
+    real, before, events = torch.Generator, _Interception.active, Events()
 
     class Generator(real):
         def __new__(cls, device="cpu"):
@@ -300,4 +300,4 @@ def pretend():
         with _FusedAttention(), _Interception(events) as _Interception.active:
             yield events
     finally:
-        torch.Generator, _Interception.active = real, None
+        torch.Generator, _Interception.active = real, before
