@@ -7,7 +7,6 @@ steps, H imagined ones.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
@@ -128,7 +127,6 @@ class Dreamer(Agent):
 
     model: WorldModel
     behaviour: Behaviour
-    low_precision = False
     starts = 1.0
     """Share of the states of a batch that imagination begins from."""
     samples_always = True
@@ -231,7 +229,7 @@ class Dreamer(Agent):
         rows = len(observation["is_first"])
         is_first = torch.from_numpy(observation["is_first"]).to(self.device)
         noise = self.model.latent.noise(rows, generator=generator).to(self.device)
-        with self.precision():
+        with self.autocast():
             embedding = self.model.embed(*self.observed(observation))
             states, _ = self.model.rssm.observe(
                 embedding.unsqueeze(0),
@@ -286,7 +284,3 @@ class Dreamer(Agent):
     def scale_vector(self, vector: Tensor) -> Tensor:
         """Return observed numbers [..., V] as the networks want them."""
         return symlog(vector)
-
-    def precision(self) -> AbstractContextManager[None]:
-        """Return a context for the networks: single precision, half if `low_precision` is set."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.low_precision)

@@ -88,7 +88,7 @@ class DreamerPro(DreamerV2):
         """Reduce the loss of the world model: prototypes, rewards, ends, and the KL."""
         config, model = self.config, self.model
         noise = model.latent.noise(*replayed.reward.shape, generator=self.generator)
-        with self.precision():
+        with self.autocast():
             embedding = model.embed(replayed.image, replayed.vector)
             belief = model.follow(replayed, embedding, noise)
             heads = model.likelihood_losses(replayed, belief)

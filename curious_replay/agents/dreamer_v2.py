@@ -51,7 +51,6 @@ class DreamerV2(Dreamer):
     ) -> None:
         super().__init__(spaces, seed, device)
         self.config = config
-        self.low_precision = config.precision == "bfloat16"
         self.starts = config.starts
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -85,7 +84,7 @@ class DreamerV2(Dreamer):
     def train_world_model(self, replayed: Replayed) -> WorldModelOutputs:
         """Reduce the loss of the world model: likelihoods of what was seen, and the KL."""
         noise = self.model.latent.noise(*replayed.reward.shape, generator=self.generator)
-        with self.precision():
+        with self.autocast():
             belief = self.model.believe(replayed, noise)
             likelihoods = self.model.likelihood_losses(replayed, belief)
             kl, kl_loss = self.model.kl_loss(belief)
@@ -108,7 +107,7 @@ class DreamerV2(Dreamer):
         assert isinstance(learner, ActorCritic)
         leaving = self._reward if reward is None else lambda imagined: reward(imagined)[:-1]
         every, cont = self.begin(replayed, start)
-        with self.precision():
+        with self.autocast():
             some = self.draw_starts(every, cont)
             before = None
             if self.foresees(unread):

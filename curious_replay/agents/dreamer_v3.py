@@ -49,7 +49,6 @@ class DreamerV3(Dreamer):
     ) -> None:
         super().__init__(spaces, seed, device)
         self.config = config
-        self.low_precision = config.precision == "bfloat16"
         self.starts = config.starts
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -70,7 +69,7 @@ class DreamerV3(Dreamer):
     def train_world_model(self, replayed: Replayed) -> WorldModelOutputs:
         """Reduce the loss of the world model: likelihoods of what was seen, and the KL."""
         noise = self.model.latent.noise(*replayed.reward.shape, generator=self.generator)
-        with self.precision():
+        with self.autocast():
             belief = self.model.believe(replayed, noise)
             likelihoods = self.model.likelihood_losses(replayed, belief)
             kl, kl_loss = self.model.kl_loss(belief)
@@ -92,7 +91,7 @@ class DreamerV3(Dreamer):
         assert isinstance(learner, ActorCritic)
         arriving = self._reward if reward is None else lambda imagined: reward(imagined)[1:]
         some, cont = self.draw_starts(start, replayed.cont.flatten())
-        with self.precision():
+        with self.autocast():
             before = None
             if self.foresees(unread):
                 before = learner.first_steps(self.model, start, arriving, self.generator)

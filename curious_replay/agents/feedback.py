@@ -28,24 +28,39 @@ class FiniteCheck:
         self._names: list[str] = []
         self._flags: list[Tensor] = []
         self._optimisers: list[Optimiser] = []
+        self._scaled: list[Optimiser] = []  # of float16, and whether each made its step
+        self._moved: list[Tensor] = []
+        self._scales: dict[str, Tensor] = {}
         self._prefix = ""
 
     def check(self, where: str, terms: Mapping[str, Tensor]) -> None:
         """Judge terms of any shape."""
-        self._note(where, terms, torch.stack([term.detach().sum() for term in terms.values()]))
+        sums = torch.stack([term.detach().sum() for term in terms.values()])
+        self._note(where, terms, is_finite(sums))
 
     def step(
         self, where: str, optimiser: Optimiser, loss: Tensor, *, keep_graph: bool = False
     ) -> Tensor:
-        """Reduce `loss`, a scalar, if all is fine; returns the norm of its gradient."""
+        """Reduce `loss`, a scalar, if all is fine; returns the norm of its gradient.
+
+        One that is not finite is excused while a smaller loss scale may help: then only this step
+        is left out.
+        """
+        scale = optimiser.loss_scale
+        excused = None if scale is None else scale.excuses()
         norm = optimiser.step(loss, self.fine, keep_graph=keep_graph)
         self._optimisers.append(optimiser)
-        self._note(where, ["gradient"], norm.view(1))
+        finite = is_finite(norm)
+        if scale is not None and excused is not None:
+            self._scaled.append(optimiser)
+            self._moved.append(finite)
+            self._scales[f"{self._prefix}{where}/loss_scale"] = scale.factor
+            finite = finite | excused
+        self._note(where, ["gradient"], finite.view(1))
         return norm
 
-    def _note(self, where: str, names: Iterable[str], numbers: Tensor) -> None:
-        """Judge one number of each name, [n]."""
-        flags = is_finite(numbers)
+    def _note(self, where: str, names: Iterable[str], flags: Tensor) -> None:
+        """Note whether what each name stands for is finite, bool [n]."""
         self._names += [f"{self._prefix}{where}/{name}" for name in names]
         self._flags.append(flags)
         self.fine = self.fine & flags.all()
@@ -62,20 +77,25 @@ class FiniteCheck:
 
         Raises `NonFiniteError` with the first of the terms that were not finite.
         """
-        rows = [torch.cat(self._flags), torch.stack([*metrics.values()]), *signals.values()]
+        metrics = {**metrics, **self._scales}
+        values = torch.stack([*metrics.values(), *(moved.float() for moved in self._moved)])
+        rows = [torch.cat(self._flags), values, *signals.values()]
         counts = [row.numel() for row in rows]
         whole = to_numpy(torch.cat([row.detach().float().flatten() for row in rows]))
-        flags, values, *numbers = np.split(whole, np.cumsum(counts)[:-1])
+        flags, read, *numbers = np.split(whole, np.cumsum(counts)[:-1])
         if not flags.all():
             for optimiser in self._optimisers:
                 optimiser.recount()
             raise NonFiniteError(self._names[flags.argmin()])
+        for optimiser, moved in zip(self._scaled, read[len(metrics) :], strict=True):
+            if not moved:
+                optimiser.recount()
         return Feedback(
             {
                 name: each.reshape(signal.shape).T
                 for (name, signal), each in zip(signals.items(), numbers, strict=True)
             },
-            dict(zip(metrics, values.tolist(), strict=True)),
+            dict(zip(metrics, read[: len(metrics)].tolist(), strict=True)),
         )
 
 

@@ -15,6 +15,7 @@ own asks for these as `streams`; their steps are in the batch too, as "stream/im
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from curious_replay.agents.blocks.optim import Optimiser
+from curious_replay.agents.precision import LossScale, Precision, autocast
 from curious_replay.agents.spaces import Spaces
 
 Arrays = Mapping[str, np.ndarray]
@@ -70,6 +72,17 @@ class Agent(nn.Module, ABC):
         self.device = torch.device(device)
         self.optimisers: dict[str, Optimiser] = {}
         self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.precision: Precision = "float32"
+
+    def compute_in(self, precision: Precision) -> None:
+        """Let networks compute so precisely from now on; float16 gives optimisers a loss scale."""
+        self.precision = precision
+        for optimiser in self.optimisers.values():
+            optimiser.loss_scale = LossScale(self.device) if precision == "float16" else None
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Return a context in which networks compute as `precision` says."""
+        return autocast(self.device, self.precision)
 
     @property
     def streams(self) -> Mapping[str, Stream]:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.actor import OneHotPolicy
+from curious_replay.agents.blocks.maths import exactly, to_float32
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.returns import lambda_returns, td_errors
 from curious_replay.agents.blocks.tokens.perceptual import PerceptualLoss
@@ -111,11 +112,12 @@ class Iris(Agent):
         reward = self._load(batch["reward"])
         metrics = self.learn_to_see(self._pictures(batch[f"{PICTURES}/image"]).flatten(0, 1))
         signals: dict[str, Tensor] = {}
-        if self.updates >= self.config.model_after:
-            signals, more = self.train_world_model(batch, reward, unread)
-            metrics |= more
-        if self.updates >= self.config.actor_after:
-            metrics |= self.train_actor_critic(batch)
+        with self.autocast():
+            if self.updates >= self.config.model_after:
+                signals, more = self.train_world_model(batch, reward, unread)
+                metrics |= more
+            if self.updates >= self.config.actor_after:
+                metrics |= self.train_actor_critic(batch)
         feedback = self.finite.feedback(signals, metrics)
         self.updates.add_(1)
         return feedback
@@ -124,7 +126,8 @@ class Iris(Agent):
         """Let the tokenizer rebuild pictures [N, H, W, 3]."""
         settled = self.config.settled if self.updates >= self.config.model_after else 1.0
         self.optimisers["tokenizer_adam"].lr = self.config.tokenizer_lr * settled
-        seen = self.tokenizer(pictures)
+        with self.autocast():
+            seen = self.tokenizer(pictures)
         codebook, commitment = codebook_losses(seen.codes, seen.quantised)
         wrong = pictures - seen.picture
         absolute = self.config.reconstruction == "absolute"
@@ -253,9 +256,10 @@ class Iris(Agent):
         self, state: PolicyState, observation: Arrays, generator: torch.Generator, explore: bool
     ) -> tuple[np.ndarray, PolicyState]:
         """See `Agent.act`: drawn with some random actions, or from a sharper policy."""
-        tokens = self.tokenizer.read(self._pictures(observation["image"]))
         memory = Memory(**state).wiped(torch.from_numpy(observation["is_first"]).to(self.device))
-        opinion = self.actor_critic(self.tokenizer.draw(tokens), memory)
+        with self.autocast():
+            tokens = self.tokenizer.read(self._pictures(observation["image"]))
+            opinion = self.actor_critic(self.tokenizer.draw(tokens), memory)
         if explore:
             policy = OneHotPolicy(opinion.logits, self.config.exploration)
         else:
@@ -337,5 +341,6 @@ class ActorCritic(nn.Module):
         x = picture.permute(0, 3, 1, 2)
         for conv in self.convs:
             x = F.relu(F.max_pool2d(conv(x), 2))
-        memory = Memory(*self.memory(x.flatten(1), tuple(memory)))
-        return Opinion(self.actor(memory.hidden), self.critic(memory.hidden)[:, 0], memory)
+        with exactly(x):  # what is remembered would be rounded again at every step
+            memory = Memory(*self.memory(to_float32(x.flatten(1)), tuple(memory)))
+            return Opinion(self.actor(memory.hidden), self.critic(memory.hidden)[:, 0], memory)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.latents import draw
+from curious_replay.agents.blocks.maths import to_float32
 from curious_replay.agents.blocks.tokens.tokenizer import PLACES
 from curious_replay.agents.blocks.tokens.transformer import Transformer, initialise
 from curious_replay.agents.configs.iris import Size
@@ -167,12 +168,12 @@ def reward_class(reward: Tensor) -> Tensor:
 def _choose(logits: Tensor, chance: Tensor | None) -> Tensor:
     if chance is None:
         return logits.argmax(-1)
-    return draw(F.softmax(logits, -1), chance)
+    return draw(F.softmax(to_float32(logits), -1), chance)
 
 
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Return the cross-entropy in nats, [..., C] and int64 [...] -> [...]."""
-    flat = F.cross_entropy(logits.flatten(0, -2), target.flatten(), reduction="none")
+    flat = F.cross_entropy(to_float32(logits).flatten(0, -2), target.flatten(), reduction="none")
     return flat.view(target.shape)
 
 

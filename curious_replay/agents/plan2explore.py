@@ -35,6 +35,7 @@ from curious_replay.agents.interface import (
     Feedback,
     PolicyState,
 )
+from curious_replay.agents.precision import Precision
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.world_model import Replayed
 
@@ -88,6 +89,11 @@ class Plan2Explore(Agent):
             **self.explorer.make_optimisers("explore_"),
         }
 
+    def compute_in(self, precision: Precision) -> None:
+        """See `Agent.compute_in`."""
+        self.dreamer.compute_in(precision)
+        super().compute_in(precision)
+
     @property
     def has_task(self) -> bool:
         """Whether the Dreamer's own actor and critic learn; else they keep their first weights."""
@@ -126,7 +132,7 @@ class Plan2Explore(Agent):
         actions = led_here[1:] if self.config.alignment == "correct" else led_here[:-1]
         inputs = torch.cat([states.feature[:-1].detach(), actions], -1)
         target = states.stoch[1:].detach().flatten(0, 1)
-        with self.dreamer.precision():
+        with self.autocast():
             predictions = self.ensemble(inputs.flatten(0, 1))
         loss = normal_loss if self.config.ensemble.loss == "normal" else squared_error
         losses = loss(predictions, target, axes=1).sum(0)  # of all members

@@ -14,7 +14,13 @@ import tyro
 from rich.console import Console
 
 from curious_replay import plugins
-from curious_replay.commands.settings import Argument, SettingsCommand, given, values_of
+from curious_replay.commands.settings import (
+    Argument,
+    SettingsCommand,
+    given,
+    refuse_old_names,
+    values_of,
+)
 from curious_replay.commands.train import carry_out, reason
 from curious_replay.errors import UsageError
 from curious_replay.run.record.record_files import read_meta
@@ -51,6 +57,7 @@ def parse(arguments: Sequence[str]) -> ForkCommand:
                 "leave it out"
             )
     base = with_replay(base, given(arguments, "replay") or base.choice.replay)
+    refuse_old_names(arguments, base)
     return tyro.cli(
         ForkCommand,
         default=ForkCommand(**values_of(base), run=tyro.MISSING, logdir=tyro.MISSING),

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from curious_replay.errors import UsageError
 from curious_replay.run.settings.agents import AGENTS
 from curious_replay.run.settings.config import (
     SCALES,
@@ -15,6 +16,7 @@ from curious_replay.run.settings.config import (
     RecordConfig,
     TrainConfig,
 )
+from curious_replay.run.settings.config_io import RENAMED, knows, option
 from curious_replay.run.settings.env_base import EnvConfig
 from curious_replay.run.settings.replay_config import REPLAYS, ReplayConfig
 
@@ -74,6 +76,15 @@ def values_of(config: Config) -> dict[str, Any]:
         "seed": config.seed,
         **{name: getattr(config, name) for name in GROUPS},
     }
+
+
+def refuse_old_names(arguments: Sequence[str], config: Config) -> None:
+    """Refuse options that have another name now, unless these settings have one of that name."""
+    asked = {text.partition("=")[0] for text in arguments}
+    for old, new in RENAMED.items():
+        group, _, path = old.partition(".")
+        if option(old) in asked and not knows(type(getattr(config, group)), path):
+            raise UsageError(f"{option(old)} is now {option(new)}, for all agents")
 
 
 def given(arguments: Sequence[str], name: str) -> str | None:

@@ -17,7 +17,13 @@ import tyro
 from rich.console import Console
 
 from curious_replay import plugins
-from curious_replay.commands.settings import SELECTORS, SettingsCommand, given, values_of
+from curious_replay.commands.settings import (
+    SELECTORS,
+    SettingsCommand,
+    given,
+    refuse_old_names,
+    values_of,
+)
 from curious_replay.errors import UsageError
 from curious_replay.run.settings.config import Choice, Config, load_config
 from curious_replay.run.settings.presets import preset
@@ -58,6 +64,7 @@ def parse(arguments: Sequence[str]) -> TrainCommand:
                         f"become {value}: leave it out to resume, or choose another --logdir"
                     )
             base = before
+    refuse_old_names(arguments, base)
     return tyro.cli(
         TrainCommand,
         default=TrainCommand(**values_of(base)),

@@ -9,6 +9,7 @@ import torch
 
 from curious_replay.agents.interface import Agent
 from curious_replay.errors import UsageError
+from curious_replay.run import precision
 from curious_replay.run.loop.evaluation import Episode, Evaluation
 from curious_replay.run.loop.seeds import seed_of
 from curious_replay.run.record.checkpoint import Checkpoints
@@ -47,7 +48,9 @@ def make_agent(config: Config, facts: EnvFacts) -> Agent:
     """Make a new agent for the environment."""
     make = AGENTS[config.choice.agent].make
     seed = seed_of(config.seed, "agent")
-    return make(config.agent, facts.spaces, seed, pick_device(config.train.device))
+    agent = make(config.agent, facts.spaces, seed, pick_device(config.train.device))
+    precision.apply(agent, config.train.precision)
+    return agent
 
 
 def load_agent(

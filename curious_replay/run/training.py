@@ -160,16 +160,20 @@ def _record(
             camera=facts.camera,
             threads=torch.get_num_threads(),
             **card.remarks(agent.device),
+            precision=agent.precision,
             schedule=facts.schedule,
             **agent.remarks,
         )
         return record
     _check_camera(folder, facts)
     position: Any = saved.state.get("record") if saved else {}
-    remarks = {}
+    remarks: dict[str, str] = {}
+    if read_meta(folder).get("precision", agent.precision) != agent.precision:
+        remarks["precision"] = agent.precision
     if saved is not None:
         with saved.put_to_use():
-            remarks = {"inexact": MOVED} if agent.crosses_devices(saved.agent) else {}
+            if agent.crosses_devices(saved.agent):
+                remarks["inexact"] = MOVED
     record = Record.open(folder, position=position, lock=lock, remarks=remarks, **shows)
     snapshots.forget_after(folder, saved.step if saved else 0)
     write_json(folder / CONFIG, config.to_json())

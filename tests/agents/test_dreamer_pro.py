@@ -433,7 +433,8 @@ def test_losses_fall_below_those_of_knowing_nothing():
 
 def test_half_precision_keeps_prototypes_exact():
     """Scores are divided by a small number: rounding them to 8 bits would drown the targets."""
-    agent, caught = make(precision="bfloat16"), []
+    agent, caught = make(), []
+    agent.compute_in("bfloat16")
     agent.prototype_losses = lambda *points: (
         caught.extend(points) or DreamerPro.prototype_losses(agent, *points)
     )

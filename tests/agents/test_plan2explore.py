@@ -354,15 +354,9 @@ def test_what_is_not_finite_in_exploration_is_named():
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("kind", SPACES)
 def test_bfloat16_runs_and_stays_near(name, kind):
-    config, batch = CONFIGS[name], batch_of(kind)
-    low = replace_precision(config, "bfloat16")
-    full, half = (make(c, kind).update(batch).metrics for c in (config, low))
+    exact, rounded = (make(CONFIGS[name], kind) for _ in range(2))
+    rounded.compute_in("bfloat16")
+    full, half = (agent.update(batch_of(kind)).metrics for agent in (exact, rounded))
     for key in ("model/loss", "ensemble/loss", "explore_actor/reward"):
         assert half[key] == pytest.approx(full[key], rel=0.02), key
         assert half[key] != full[key], key
-
-
-def replace_precision(config, precision):
-    return dataclasses.replace(
-        config, dreamer=dataclasses.replace(config.dreamer, precision=precision)
-    )

@@ -21,6 +21,7 @@ from curious_replay.agents import iris
 from curious_replay.agents.blocks import heads, maths
 from curious_replay.agents.blocks.tokens.transformer import Transformer, seeded
 from curious_replay.agents.interface import Feedback, NonFiniteError
+from curious_replay.agents.precision import LossScale
 from curious_replay.agents.spaces import Spaces
 from curious_replay.errors import UsageError
 from curious_replay.run import Choice, preset
@@ -183,6 +184,20 @@ def test_what_is_not_finite_is_named_and_changes_nothing(name):
             agent.update(batch)
         for key, value in agent.tensors().items():
             assert key == "generator" or torch.equal(value.cpu(), saved[key]), key
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_loss_scale_makes_the_host_wait_for_nothing(name):
+    with pretend() as events:
+        agent = make(name, "discrete", NAME)
+        for optimiser in agent.optimisers.values():
+            optimiser.loss_scale = LossScale(agent.device)
+        batch = batch_for(agent)
+        agent.update(batch)
+        events.clear()
+        metrics = agent.update(batch).metrics
+    assert events.totals()["synchronisations"] == 1
+    assert {value for key, value in metrics.items() if key.endswith("/loss_scale")} == {2.0**15}
 
 
 def test_constants_of_the_host_in_an_agent_are_found(monkeypatch):

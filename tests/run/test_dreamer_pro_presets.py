@@ -129,7 +129,7 @@ def test_the_paper_scale_is_what_was_published(env):
     named = {
         f"{group}.{name}" for group in ("agent", "replay", "size") for name in vars(found[group])
     }
-    assert named - set(expected) == {"agent.precision", "replay.storage"}  # how, not what
+    assert named - set(expected) == {"replay.storage"}  # how, not what
 
 
 def test_rules_have_the_whole_loss_above_its_minimum():
@@ -183,7 +183,6 @@ VALUES = {
     "--agent.entropy": "1e-2",
     "--agent.target-every": "7",
     "--agent.td": "replayed",
-    "--agent.precision": "bfloat16",
     "--agent.prototypes": "20",
     "--agent.prototype-size": "3",
     "--agent.frozen-updates": "1",

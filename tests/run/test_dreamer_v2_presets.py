@@ -129,7 +129,7 @@ def test_the_paper_scale_is_what_was_published(agent, env):
     named = {
         f"{group}.{name}" for group in ("agent", "replay", "size") for name in vars(found[group])
     }
-    assert named - set(expected) == {"agent.precision", "replay.storage"}  # how, not what
+    assert named - set(expected) == {"replay.storage"}  # how, not what
     if agent == "plan2explore":
         assert config.agent.ensemble == EnsembleConfig(
             members=10, loss="normal", lr=3e-4, eps=1e-5, adam="tensorflow", clip=100, decay=1e-6

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.initial import normal_, uniform_
+from curious_replay.agents.blocks.maths import to_float32
 from curious_replay.agents.blocks.shortcuts.lookup import Features, product
 
 NORM_EPS = 1e-3
@@ -43,11 +44,12 @@ class Hidden(nn.Module):
 
     def forward(self, product: Tensor) -> Tensor:
         """Finish [..., width]."""
+        x = product
         if self.bias is not None:
-            product = product + self.bias
+            x = x + self.bias
         if self.norm is not None:
-            product = self.norm(product)
-        return self.activation(product)
+            x = self.norm(to_float32(x))  # its gradients are sums over thousands of rows
+        return self.activation(x if x.dtype == product.dtype else x.to(product.dtype))
 
 
 class Dense(nn.Module):

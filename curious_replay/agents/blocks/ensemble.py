@@ -55,8 +55,8 @@ class _Layers(nn.Module):
         else:
             x = torch.baddbmm(self.bias, x, self.weight)
         if self.scale is not None and self.offset is not None:
-            normed = F.layer_norm(x, x.shape[-1:], eps=NORM_EPS)
-            x = torch.addcmul(self.offset, normed, self.scale)
+            even = F.layer_norm(to_float32(x), x.shape[-1:], eps=NORM_EPS)
+            x = torch.addcmul(self.offset, even, self.scale).to(x.dtype)
         return x
 
 

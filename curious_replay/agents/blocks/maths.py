@@ -1,5 +1,6 @@
 """Small functions of tensors, and a size, that many blocks need."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -63,6 +64,17 @@ def is_finite(x: Tensor) -> Tensor:
 def set_if(fine: Tensor, target: Tensor, value: Tensor) -> None:
     """Give `target` the numbers of `value` if `fine`, a scalar that the host need not know."""
     target.copy_(torch.where(fine, value, target))
+
+
+def product_dtype(like: Tensor) -> torch.dtype:
+    """Return the dtype in which products with a tensor are made: its own, or that of autocast."""
+    kind = like.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else like.dtype
+
+
+def exactly(like: Tensor) -> AbstractContextManager[None]:
+    """Return a context without autocast on the device of a tensor."""
+    return torch.autocast(like.device.type, enabled=False)
 
 
 def to_float32(x: Tensor) -> Tensor:

@@ -1,12 +1,15 @@
 """Adam on a clipped gradient, with all of its state as named tensors."""
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from curious_replay.agents.blocks.maths import is_finite
+from curious_replay.agents.blocks.maths import exactly, is_finite
+from curious_replay.agents.precision import LossScale
+
+SCALE = "loss_scale."  # begins the names of its tensors
 
 
 class Optimiser:
@@ -40,6 +43,8 @@ class Optimiser:
         self.steps = 0
         """Steps made so far, as far as the host knows: see `recount`."""
         self.adam = torch.optim.Adam(self.parameters.values(), lr=lr, eps=eps, fused=True)
+        self.loss_scale: LossScale | None = None
+        """What float16 needs: see there. With it, a gradient that is too large stops nothing."""
 
     @property
     def lr(self) -> float:
@@ -59,20 +64,36 @@ class Optimiser:
         from the device: who knows later that nothing was changed calls `recount`.
         """
         parameters = list(self.parameters.values())
-        gradients = torch.autograd.grad(loss, parameters, retain_graph=keep_graph)
+        gradients = self._gradients(loss, parameters, keep_graph)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         norm = nn.utils.clip_grad_norm_(parameters, self.clip)
-        moves = is_finite(norm) if fine is None else is_finite(norm) & fine
+        finite = is_finite(norm)
+        moves = finite if fine is None else finite & fine
         self._prepare(moves)
         # Made for loss scales of half precision: where it is 1, fused Adam leaves all as it is.
         setattr(self.adam, "found_inf", (~moves).float())  # noqa: B010
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
+        torch.clear_autocast_cache()  # of weights that were rounded before the step
+        if self.loss_scale is not None:
+            self.loss_scale.settle(finite, torch.ones_like(finite) if fine is None else fine)
         self.steps += 1
         if fine is None:
             self.recount()
         return norm
+
+    def _gradients(
+        self, loss: Tensor, parameters: Sequence[Tensor], keep_graph: bool
+    ) -> tuple[Tensor, ...]:
+        """Return the gradients of the loss, each as precise as what it is the gradient of."""
+        scale = self.loss_scale
+        loss = loss if scale is None else loss * scale.factor
+        with exactly(loss):
+            gradients = torch.autograd.grad(loss, parameters, retain_graph=keep_graph)
+        if scale is not None:
+            scale.unscale(gradients)
+        return gradients
 
     @torch.no_grad()
     def _prepare(self, moves: Tensor) -> None:
@@ -92,16 +113,25 @@ class Optimiser:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return moments and step counts by name of the parameter; empty before the first step."""
-        return {
+        scale = {} if self.loss_scale is None else self.loss_scale.tensors()
+        return {f"{SCALE}{name}": value for name, value in scale.items()} | {
             f"{key}.{name}": value
             for name, parameter in self.parameters.items()
             for key, value in self.adam.state.get(parameter, {}).items()
         }
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from where `tensors` were taken."""
+        """Go on from where `tensors` were taken.
+
+        A loss scale that was not there begins, and one that is no longer needed is forgotten.
+        """
+        scale = {n.removeprefix(SCALE): x for n, x in tensors.items() if n.startswith(SCALE)}
+        if self.loss_scale is not None and scale:
+            self.loss_scale.load_tensors(scale)
         self.adam.state.clear()
         for name, value in tensors.items():
+            if name.startswith(SCALE):
+                continue
             key, _, owner = name.partition(".")
             parameter = self.parameters[owner]
             if value.shape == parameter.shape:

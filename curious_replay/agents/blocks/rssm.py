@@ -179,7 +179,7 @@ class GruCell(nn.Module):
 
     def gates(self, product: Tensor, deter: Tensor) -> Tensor:
         """Return the next deter [N, D], from the product with the weights [N, 3 D]."""
-        reset, candidate, update = to_float32(self.norm(product)).chunk(3, -1)
+        reset, candidate, update = self.norm(to_float32(product)).chunk(3, -1)
         candidate = torch.tanh(torch.sigmoid(reset) * candidate)
         return torch.lerp(deter, candidate, torch.sigmoid(update - 1))
 

@@ -98,8 +98,6 @@ class DreamerV2Config:
     td: Literal["predicted", "imagined", "replayed"] = "predicted"
     """Reward in the signal "td": predicted for the replayed state that is left (the paper,
     DreamerV2), of the first imagined state (the paper, DreamerV3), or the replayed one."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the networks; bfloat16 pays on GPUs only."""
 
     @property
     def widths(self) -> Size:

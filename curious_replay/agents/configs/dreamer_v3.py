@@ -85,5 +85,3 @@ class DreamerV3Config:
     td: Literal["imagined", "predicted", "replayed"] = "imagined"
     """Reward in the signal "td": of the first imagined state (the paper, DreamerV3), predicted
     for the replayed state (the paper, DreamerV2), or the replayed one."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the networks; bfloat16 pays on GPUs only."""

@@ -12,7 +12,14 @@ from curious_replay.errors import UsageError
 from curious_replay.run.record.files import read_json
 from curious_replay.run.record.meta import made_by_another
 from curious_replay.run.settings.agents import AGENTS
-from curious_replay.run.settings.config_io import Whole, from_json, option, to_json, within
+from curious_replay.run.settings.config_io import (
+    Whole,
+    from_json,
+    option,
+    to_json,
+    with_new_names,
+    within,
+)
 from curious_replay.run.settings.env_base import EnvConfig
 from curious_replay.run.settings.env_config import FAMILIES, family_of
 from curious_replay.run.settings.replay_config import REPLAYS, ReplayConfig
@@ -21,6 +28,7 @@ from curious_replay.untrusted import check
 
 Scale = Literal["paper", "mini", "debug"]
 Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "float32", "tf32", "bfloat16", "float16"]
 SCALES: tuple[str, ...] = get_args(Scale)
 
 
@@ -72,12 +80,15 @@ class TrainConfig:
     """Skipped updates in a row after which the run stops all the same."""
     device: Device = "auto"
     """Where the agent computes; auto: on a graphics card if there is one."""
+    precision: Precision = "auto"
+    """Arithmetic of the networks; auto: float32 on the CPU, on a graphics card bfloat16 where it
+    has that, else tf32 or, on old ones, float32."""
     threads: Annotated[int, Within(0, 1024)] = 0
     """Threads of the agent on the CPU; 0: as many as cores. Exact repeats need the same number."""
 
     def __post_init__(self) -> None:
         within("train", self)
-        for name in ("nonfinite", "device"):
+        for name in ("nonfinite", "device", "precision"):
             _known(f"train.{name}", getattr(self, name), get_args(_annotation(self, name)))
 
 
@@ -219,6 +230,7 @@ class Config:
             "eval": EvalConfig,
             "record": RecordConfig,
         }
+        values = with_new_names(values, kinds)
         read = {name: from_json(kind, values[name], name) for name, kind in kinds.items()}
         return cls(choice=choice, seed=values["seed"], **read)
 

@@ -5,6 +5,7 @@ option that sets it, wherever the value came from.
 """
 
 import types
+from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -95,8 +96,45 @@ LATER = {
     "env.television": 0,
     "record.keep_at": (),
     "replay.repeats": True,
+    "train.precision": "float32",
 }
 """Settings that runs of earlier versions do not have, and what such runs did."""
+RENAMED = {
+    "agent.precision": "train.precision",
+    "agent.dreamer.precision": "train.precision",
+}
+"""Settings that runs of earlier versions have under another name."""
+
+
+def knows(kind: Any, path: str) -> bool:
+    """Return whether settings of this kind have one of this name, as "dreamer.size"."""
+    name, _, inside = path.partition(".")
+    if not is_dataclass(kind) or name not in kind.__dataclass_fields__:
+        return False
+    return not inside or knows(get_type_hints(kind)[name], inside)
+
+
+def with_new_names(values: Mapping[str, Any], kinds: Mapping[str, type]) -> Mapping[str, Any]:
+    """Return the groups of settings of a run, all of them under their present names."""
+    for old, new in RENAMED.items():
+        group, _, path = old.partition(".")
+        found = _pop(values[group], path)
+        if found is not None and not knows(kinds[group], path):
+            rest, value = found
+            there, _, name = new.partition(".")
+            values = {**values, group: rest, there: {name: value, **values[there]}}
+    return values
+
+
+def _pop(values: Any, path: str) -> tuple[dict[str, Any], Any] | None:
+    """Return the group without the setting, and the setting; None if it is not there."""
+    name, _, inside = path.partition(".")
+    if not isinstance(values, dict) or name not in values:
+        return None
+    if not inside:
+        return {key: value for key, value in values.items() if key != name}, values[name]
+    found = _pop(values[name], inside)
+    return None if found is None else ({**values, name: found[0]}, found[1])
 
 
 def from_json(kind: type, values: Any, path: str) -> Any:

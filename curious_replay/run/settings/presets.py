@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from curious_replay.errors import UsageError
 from curious_replay.run.settings.agents import AGENTS
 from curious_replay.run.settings.config import Choice, Config, EvalConfig, RecordConfig, TrainConfig
-from curious_replay.run.settings.config_io import option
+from curious_replay.run.settings.config_io import RENAMED, option
 from curious_replay.run.settings.dreamer_v3_presets import Overrides, is_grid
 from curious_replay.run.settings.env_config import FAMILIES, family_of
 from curious_replay.run.settings.replay_config import REPLAYS, ReplayConfig
@@ -93,6 +93,8 @@ def with_replay(config: Config, replay: str) -> Config:
 def _put(settings: Any, path: Sequence[str], value: Any, whole: str) -> Any:
     name, *inside = path
     if not hasattr(settings, name):
+        if whole in RENAMED:
+            raise UsageError(f"{option(whole)} is now {option(RENAMED[whole])}, for all agents")
         known = ", ".join(settings.__dataclass_fields__)
         raise UsageError(f"there is no setting {option(whole)}; {name!r} is not one of {known}")
     if inside:

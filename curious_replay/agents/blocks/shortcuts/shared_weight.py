@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from curious_replay.agents.blocks.maths import product_dtype
+
 
 class SharedWeight:
     """Products x_t W^T + addend_t for steps t = 0, 1, ..., each asked for once and in order.
@@ -22,13 +24,16 @@ class SharedWeight:
 
     def __init__(self, weight: Tensor, addend: Tensor) -> None:
         self._inputs: list[Tensor] = []
-        self._transposed = weight.detach().T
+        # Autocast would round the weight at every step, and keep it for each of their gradients.
+        self._dtype = product_dtype(weight)
+        self._transposed = weight.detach().to(self._dtype).T
         collect: Any = _Collect.apply
-        self._addends = collect(weight, addend, self._inputs).unbind()
+        self._addends = collect(weight, addend.to(self._dtype), self._inputs).unbind()
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the product of the next step: [B, in] -> [B, out]."""
         addend = self._addends[len(self._inputs)]
+        x = x.to(self._dtype)
         self._inputs.append(x.detach())
         return torch.addmm(addend, x, self._transposed)
 
@@ -44,7 +49,7 @@ class _Collect(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        inputs = torch.stack(ctx.inputs).flatten(0, 1).to(gradient.dtype)
+        inputs = torch.stack(ctx.inputs).flatten(0, 1)
         of_weight = gradient.flatten(0, 1).T @ inputs
         ctx.inputs.clear()
         return of_weight, gradient, None

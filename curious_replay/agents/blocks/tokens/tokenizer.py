@@ -12,6 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.convs import SMALLEST, stages_of
 from curious_replay.agents.blocks.latents import straight_through
+from curious_replay.agents.blocks.maths import exactly, to_float32
 
 PLACES = SMALLEST * SMALLEST  # tokens of a picture
 ATTENTIVE = (16, 8)  # resolutions in pixels at which places look at each other
@@ -54,7 +55,7 @@ class Tokenizer(nn.Module):
 
     def forward(self, picture: Tensor) -> Seen:
         """Look at pictures; gradients pass through the choice of a code to the encoder."""
-        codes = self.encoder(picture.permute(0, 3, 1, 2)).flatten(2).transpose(1, 2)
+        codes = self._encode(picture)
         tokens = nearest(codes, self.codebook)
         quantised = self.codebook[tokens]
         rebuilt = self._decode(straight_through(quantised.detach(), codes))
@@ -63,24 +64,28 @@ class Tokenizer(nn.Module):
     @torch.no_grad()
     def read(self, picture: Tensor) -> Tensor:
         """Return the tokens int64 [N, PLACES] of pictures."""
-        codes = self.encoder(picture.permute(0, 3, 1, 2)).flatten(2).transpose(1, 2)
-        return nearest(codes, self.codebook)
+        return nearest(self._encode(picture), self.codebook)
 
     @torch.no_grad()
     def draw(self, tokens: Tensor) -> Tensor:
         """Return the pictures [N, H, W, 3], within -1 and 1, of tokens int64 [N, PLACES]."""
         return self._decode(self.codebook[tokens]).clamp(-1, 1)
 
+    def _encode(self, picture: Tensor) -> Tensor:
+        codes: Tensor = self.encoder(picture.permute(0, 3, 1, 2))
+        return to_float32(codes).flatten(2).transpose(1, 2)
+
     def _decode(self, codes: Tensor) -> Tensor:
         grid = codes.transpose(1, 2).reshape(len(codes), -1, SMALLEST, SMALLEST)
         picture: Tensor = self.decoder(grid)
-        return picture.permute(0, 2, 3, 1)
+        return to_float32(picture).permute(0, 2, 3, 1)
 
 
 def nearest(codes: Tensor, codebook: Tensor) -> Tensor:
     """Return which of `codebook` [K, E] is nearest to each of `codes` [..., E]: int64 [...]."""
     # The square of a code itself is the same for all of the codebook.
-    distances = codebook.square().sum(-1) - 2 * codes @ codebook.T
+    with exactly(codes):  # codes that are near to each other would be mistaken
+        distances = codebook.square().sum(-1) - 2 * codes @ codebook.T
     return distances.argmin(-1)
 
 
@@ -89,6 +94,11 @@ def codebook_losses(codes: Tensor, quantised: Tensor) -> tuple[Tensor, Tensor]:
     return (codes.detach() - quantised).square().mean(), (
         codes - quantised.detach()
     ).square().mean()
+
+
+class _Norm(nn.GroupNorm):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(to_float32(x)).to(x.dtype)
 
 
 class _Residual(nn.Module):
@@ -109,7 +119,7 @@ class _Attention(nn.Module):
 
     def __init__(self, channels: int, groups: int) -> None:
         super().__init__()
-        self.norm = nn.GroupNorm(groups, channels, eps=NORM_EPS)
+        self.norm = _Norm(groups, channels, eps=NORM_EPS)
         self.look = nn.Conv2d(channels, 3 * channels, 1)
         self.output = nn.Conv2d(channels, channels, 1)
 
@@ -171,4 +181,4 @@ def _middle(channels: int, groups: int) -> list[nn.Module]:
 
 def _normed_conv(inputs: int, outputs: int, groups: int) -> list[nn.Module]:
     """Return a norm over groups of channels, a swish and a convolution."""
-    return [nn.GroupNorm(groups, inputs, eps=NORM_EPS), nn.SiLU(), _conv(inputs, outputs)]
+    return [_Norm(groups, inputs, eps=NORM_EPS), nn.SiLU(), _conv(inputs, outputs)]

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from curious_replay.agents.blocks.maths import product_dtype
+
 
 class Cache:
     """Keys and values of the tokens read so far, with room for `room` of them."""
@@ -18,7 +20,8 @@ class Cache:
         width = like.shape[-1] // heads
         self.room = room
         self.size = 0  # tokens read
-        self._kept = like.new_empty(layers, 2, rows, heads, room, width)
+        shape = (layers, 2, rows, heads, room, width)
+        self._kept = like.new_empty(shape, dtype=product_dtype(like))
 
     def append(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor]:
         """Keep keys and values of new tokens, [2, N, heads, n, width]; returns those of all."""

@@ -1,0 +1,241 @@
+"""Half precision in every agent of the registry: what it costs, what it keeps, and its loss scale.
+
+What would happen on a graphics card is tried on a CPU, with the shortcuts of CPUs switched off.
+"""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from device.test_agents_on_a_device import batch_for, every_agent, make
+from helpers.agents.batches import make_batch
+from helpers.device.memory import without_numbers
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from curious_replay.agents import dreamer_v2, precision
+from curious_replay.agents.configs.dreamer_v3 import DreamerV3Config
+from curious_replay.agents.dreamer_v3 import DreamerV3
+from curious_replay.agents.interface import NonFiniteError
+from curious_replay.agents.precision import FIRST_SCALE, LossScale
+from curious_replay.agents.spaces import Spaces
+from curious_replay.run import Choice, preset
+from curious_replay.run.settings.agents import AGENTS
+
+CPU = torch.device("cpu")
+SPACES = Spaces(5, discrete=True, image=None, vector=4)
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def make_in(precision, name, kind):
+    agent = make(name, kind)
+    agent.compute_in(precision)
+    return agent
+
+
+@every_agent
+@pytest.mark.parametrize("low", ["bfloat16", "float16"])
+def test_half_precision_stays_near(name, kind, low):
+    exact, rounded = (make_in(each, name, kind) for each in ("float32", low))
+    batch = batch_for(exact)
+    wanted, found = (agent.update(batch) for agent in (exact, rounded))
+    for key, value in wanted.metrics.items():
+        if "loss" in key and "actor" not in key and "explore" not in key:
+            assert found.metrics[key] == pytest.approx(value, rel=0.05, abs=0.02), key
+    assert found.signals.keys() == wanted.signals.keys()
+    np.testing.assert_allclose(found.signals["model"], wanted.signals["model"], rtol=0.05, atol=0.1)
+    if low == "bfloat16":
+        gradient = "tokenizer/gradient" if name == "iris" else "model/gradient"
+        assert found.metrics[gradient] == pytest.approx(wanted.metrics[gradient], rel=0.05)
+    for parameter in rounded.parameters():
+        assert parameter.dtype == torch.float32
+
+
+@every_agent
+def test_memory_and_actions_are_as_they_were(name, kind):
+    agent = make_in("float16", name, kind)
+    state, batch = agent.start(2), batch_for(agent)
+    observation = {field: batch[field][:, 0] for field in ("image", "is_first")}
+    action, after = agent.act(state, observation, torch.Generator().manual_seed(0), explore=True)
+    assert action.dtype == np.float32
+    assert {key: value.dtype for key, value in after.items()} == {
+        key: value.dtype for key, value in state.items()
+    }
+    if name != "dreamerpro":
+        assert agent.open_loop(batch, 3).shape == batch["image"].shape
+
+
+class Casts(TorchDispatchMode):
+    """How often each part of each parameter was rounded between two steps of its optimiser."""
+
+    def __init__(self, agent):
+        super().__init__()
+        self.optimisers = {
+            value: each for each in agent.optimisers.values() for value in each.parameters.values()
+        }
+        self.owners = {
+            value.untyped_storage().data_ptr(): (name, value)
+            for name, value in agent.named_parameters()
+        }
+        self.found = Counter()
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        if operation._schema.name == "aten::_to_copy" and kwargs.get("dtype") == torch.bfloat16:
+            source = args[0]
+            owner = self.owners.get(source.untyped_storage().data_ptr())
+            if owner is not None:
+                name, value = owner
+                steps = self.optimisers[value].steps if value in self.optimisers else 0
+                self.found[name, steps, tuple(source.shape), source.storage_offset()] += 1
+        return operation(*args, **(kwargs or {}))
+
+
+@every_agent
+def test_weights_are_rounded_once_after_each_change(name, kind):
+    """Or twice, where two parts of an agent use them one after the other."""
+    agent = make_in("bfloat16", name, kind)
+    batch = batch_for(agent)
+    with Casts(agent) as casts:
+        agent.update(batch)
+    weights = {key: count for key, count in casts.found.items() if len(key[2]) > 1}
+    assert len(weights) > 5
+    most = 1 if name in ("dreamerv3", "dreamerv2", "dreamerpro") else 2
+    assert not {key: count for key, count in weights.items() if count > most}
+
+
+def test_a_weight_that_is_rounded_at_every_step_is_found(monkeypatch):
+    monkeypatch.setattr(
+        "curious_replay.agents.blocks.shortcuts.shared_weight.product_dtype",
+        lambda weight: weight.dtype,
+    )
+    agent = make_in("bfloat16", "dreamerv3", "discrete")
+    batch = batch_for(agent)
+    with Casts(agent) as casts:
+        agent.update(batch)
+    assert max(casts.found.values()) >= 8
+
+
+def peaks(name, scale):
+    config = preset(Choice(env="crafter", agent=name, replay="curious", scale=scale))
+    pixels, shape = config.env.image_size, (config.train.batch_size, config.train.batch_length)
+    batch = make_batch(*shape, actions=17, size=pixels)
+    for each in ("float32", "bfloat16"):
+        with without_numbers() as memory:
+            spaces = Spaces(17, discrete=True, image=(pixels, pixels))
+            agent = AGENTS[name].make(config.agent, spaces, 0, "cpu")
+            agent.compute_in(each)
+            agent.update(batch)
+            memory.peak = 0
+            agent.update(batch)
+        yield memory.peak
+
+
+def test_half_precision_takes_less_memory():
+    exact, rounded = peaks("dreamerv3", "mini")
+    assert rounded < exact
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "share"), [("dreamerv3", 0.87), ("dreamerv2", 0.83)])
+def test_half_precision_takes_less_memory_at_paper_scale(name, share):
+    """As docs/gpu.md says."""
+    exact, rounded = peaks(name, "paper")
+    assert rounded < share * exact
+
+
+def test_memory_is_that_of_tensors_that_are_alive():
+    with without_numbers() as memory:
+        kept = [torch.zeros(1000) for _ in range(3)]
+        torch.zeros(5000)
+        assert (memory.now, memory.peak) == (12_000, 32_000)
+        kept.clear()
+        assert memory.now == 0
+
+
+def test_values_after_an_update_are_of_weights_after_it(monkeypatch):
+    """The signal "td" of DreamerV2 comes from the critic that has just learned."""
+    agent = make_in("bfloat16", "dreamerv2", "discrete")
+    agent.optimisers["critic_adam"].lr = 0.1
+    told, real = [], dreamer_v2.ActorCritic.value
+    monkeypatch.setattr(
+        dreamer_v2.ActorCritic,
+        "value",
+        lambda self, x: told.append((x, real(self, x))) or told[-1][1],
+    )
+    agent.update(batch_for(agent))
+    ((features, values),) = told
+    with torch.no_grad(), agent.autocast():
+        assert torch.equal(values, real(agent.behaviour, features))
+
+
+TRUE, FALSE = torch.tensor(True), torch.tensor(False)
+
+
+def test_the_loss_scale_is_halved_by_a_bad_step_and_doubled_by_many_good_ones(monkeypatch):
+    monkeypatch.setattr(precision, "GROWS_AFTER", 3)
+    scale = LossScale(CPU)
+    seen = []
+    for finite in (TRUE, TRUE, FALSE, TRUE, TRUE, TRUE, TRUE):
+        scale.settle(finite, TRUE)
+        seen.append(scale.factor.item() / FIRST_SCALE)
+    assert seen == [1, 1, 0.5, 0.5, 0.5, 1, 1]
+    scale.settle(FALSE, fine=FALSE)  # what came before is to blame
+    assert scale.factor == FIRST_SCALE
+    for _ in range(20):
+        scale.settle(FALSE, TRUE)
+    assert scale.factor == 1 and not scale.excuses()
+
+
+def small(precision="float16", seed=0):
+    agent = DreamerV3(DreamerV3Config(size="debug"), SPACES, seed)
+    agent.compute_in(precision)
+    return agent
+
+
+def small_batch(seed=0):
+    return make_batch(2, 6, actions=5, vector=4, seed=seed)
+
+
+def test_a_gradient_that_is_too_large_leaves_out_its_step_only():
+    agent = small()
+    agent.update(small_batch())
+    adam = agent.optimisers["model_adam"]
+    adam.loss_scale.factor.fill_(2.0**100)
+    before = {name: value.clone() for name, value in agent.state_dict().items()}
+    steps = adam.steps
+    metrics = agent.update(small_batch()).metrics
+    changed = {
+        name.split(".")[0]
+        for name, value in agent.state_dict().items()
+        if not torch.equal(value, before[name])
+    }
+    assert changed == {"behaviour"}
+    assert not np.isfinite(metrics["model/gradient"])
+    assert metrics["model/loss_scale"] == 2.0**99
+    assert adam.steps == steps
+    assert agent.optimisers["actor_adam"].steps == steps + 1
+
+
+def test_a_gradient_that_no_scale_mends_is_named(monkeypatch):
+    agent = small()
+    agent.update(small_batch())
+    adam = agent.optimisers["model_adam"]
+    monkeypatch.setattr(LossScale, "unscale", lambda self, gradients: gradients[0].fill_(np.nan))
+    adam.loss_scale.factor.fill_(1.0)
+    with pytest.raises(NonFiniteError, match="model/gradient"):
+        agent.update(small_batch())
+
+
+def test_the_loss_scale_is_saved_with_the_agent():
+    agent, other = small(), small(seed=1)
+    agent.update(small_batch())
+    agent.optimisers["critic_adam"].loss_scale.factor.fill_(64.0)
+    saved = {name: value.clone() for name, value in agent.tensors().items()}
+    other.load_tensors(saved)
+    assert other.optimisers["critic_adam"].loss_scale.factor == 64
+    assert agent.update(small_batch()).metrics == other.update(small_batch()).metrics
+    exact = small("float32")
+    exact.load_tensors(saved)  # it needs none
+    assert not [name for name in exact.tensors() if "loss_scale" in name]
+    other.load_tensors(exact.tensors())  # and here it begins
+    assert other.optimisers["model_adam"].loss_scale.factor == FIRST_SCALE
