@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Sequence
 
 import curious_replay
-from curious_replay import host, plugins
+from curious_replay import host, launch, plugins
 from curious_replay.errors import UsageError
 from curious_replay.extras import explained
 
@@ -30,6 +30,7 @@ COMMANDS = {
     "envs": ("envs", "list the environments, or record one"),
     "doctor": ("diagnose", "report what this machine has and what is missing"),
 }
+SHARED = "train"  # the command whose work several processes can share
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,6 +66,11 @@ def _run(given: Sequence[str]) -> int:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
         raise UsageError(f"unknown command {name!r}; {guess}")
+    if launch.processes() > 1 and name != SHARED:
+        raise UsageError(
+            f"torchrun started {launch.processes()} processes, and curious {name} is work for one: "
+            f"start it without torchrun, which is for curious {SHARED}"
+        )
     host.prepare()
     with explained(f"curious {name}"):
         console = importlib.import_module("rich.console").Console()

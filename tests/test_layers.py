@@ -20,6 +20,7 @@ OURS = {
     "untrusted": {"errors"},
     "machine": set(),
     "host": set(),
+    "launch": set(),
     "plugins": {"errors", "run_folder", "untrusted"},
     "replay": {"durable", "errors", "untrusted"},
     "torchrl": {"errors", "extras", "untrusted", "replay"},
@@ -33,6 +34,7 @@ OURS = {
         "run_folder",
         "untrusted",
         "machine",
+        "launch",
         "plugins",
         "replay",
         "envs",
@@ -48,6 +50,7 @@ OURS = {
     "commands": {
         "errors",
         "run_folder",
+        "launch",
         "plugins",
         "envs",
         "run",
@@ -59,7 +62,8 @@ OURS = {
         "doctor",
     },
     # It finds commands by name when they are asked for.
-    "cli": {"errors", "extras", "host", "plugins"},
+    "cli": {"errors", "extras", "host", "launch", "plugins"},
+    "__main__": {"launch", "cli"},
 }
 HEAVY = {
     "torch", "mujoco", "dm_control", "gymnasium", "crafter", "matplotlib", "ray", "submitit",
@@ -125,6 +129,7 @@ def test_nothing_imports_in_a_circle():
 
 def test_blocks_know_no_agent():
     modules = ("agents", "blocks"), ("agents", "spaces"), ("agents", "precision")
+    modules = *modules, ("agents", "together")
     for path in sorted((PACKAGE / "agents/blocks").glob("*.py")):
         for name in imports(path):
             if name[0] == "curious_replay":

@@ -22,7 +22,9 @@ from curious_replay.agents.blocks.shortcuts.lookup import Features, OneHotFeatur
 from curious_replay.agents.feedback import FiniteCheck, to_numpy
 from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState
 from curious_replay.agents.spaces import Spaces
+from curious_replay.agents.together import together
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
+from curious_replay.errors import UsageError
 
 
 class Imagined(NamedTuple):
@@ -170,19 +172,33 @@ class Dreamer(Agent):
         metrics = {**learned.metrics, **outputs.metrics}
         return self.finite.feedback({**learned.signals, **td}, metrics)
 
+    def check_sharing(self, processes: int, windows: int, length: int) -> None:
+        """See `Agent.check_sharing`."""
+        count = self._starts_of(windows * length)
+        if count % processes:
+            raise UsageError(
+                f"--agent.starts {self.starts} lets imagination begin from {count} states, which "
+                f"{processes} processes cannot share evenly: choose another, as 1.0"
+            )
+
     def foresees(self, unread: Collection[str]) -> bool:
         """Say whether first steps are imagined for "td" alone: `starts` leaves some states out."""
         return self.starts < 1 and "td" not in unread
 
     def draw_starts(self, start: State, cont: Tensor) -> tuple[State, Tensor]:
         """Draw where imagination begins: some of N states, none twice, and their `cont`."""
-        rows = len(cont)
-        count = max(1, round(self.starts * rows))
+        others = together()
+        rows = len(cont) * others.ranks
+        count = self._starts_of(rows)
         if count == rows:
             return start, cont
         order = torch.randperm(rows, generator=self.generator, device=self.generator.device)
-        picked = order[:count]
-        return State(*(part[picked] for part in start)), cont[picked]
+        picked = others.part(order[:count], 0)
+        deter, stoch, cont = (others.gather(each, 0)[picked] for each in (*start, cont))
+        return State(deter, stoch), cont
+
+    def _starts_of(self, rows: int) -> int:
+        return max(1, round(self.starts * rows))
 
     def fit(
         self,

@@ -29,6 +29,7 @@ from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model, st
 from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.interface import Arrays, Feedback
 from curious_replay.agents.spaces import Spaces
+from curious_replay.agents.together import together
 from curious_replay.agents.world_model import Replayed, embed
 from curious_replay.errors import UsageError
 
@@ -80,7 +81,7 @@ class DreamerPro(DreamerV2):
             if isinstance(part, Tensor)
         }
         rows = twice["reward"].shape[1]
-        places = torch.rand(rows, 2, generator=self.generator, device=self.generator.device)
+        places = together().draw(torch.rand, rows, size=2, generator=self.generator)
         pixels = (2 * places - 1) * self.config.shift
         return replayed._replace(**{**twice, "image": translate(twice["image"], pixels)})
 
@@ -128,8 +129,9 @@ class DreamerPro(DreamerV2):
 
     def _targets(self, scores: Tensor) -> Tensor:
         """Return the shares of the images of a view in all prototypes, [T, B, K]."""
-        shares = assign(scores.flatten(0, 1), self.config.sinkhorn_eps)
-        return shares.view_as(scores)
+        every = together().gather(scores, 1)
+        shares = assign(every.flatten(0, 1), self.config.sinkhorn_eps)
+        return together().part(shares.view_as(every), 1)
 
     def begin(self, replayed: Replayed, start: State) -> tuple[State, Tensor]:
         """Return the states where imagination begins, and which of these N are no ends, [N].

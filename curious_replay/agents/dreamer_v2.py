@@ -36,6 +36,7 @@ from curious_replay.agents.dreamer import (
 from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.interface import Arrays
 from curious_replay.agents.spaces import Spaces
+from curious_replay.agents.together import together
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 
@@ -209,8 +210,9 @@ class V2Model(WorldModel):
         config, kl = self.config, self.latent.kl
         dynamics = kl(belief.posterior.detach(), belief.prior)
         representation = kl(belief.posterior, belief.prior.detach())
-        cost = config.kl_balance * dynamics.mean().clamp(min=config.free_nats)
-        cost = cost + (1 - config.kl_balance) * representation.mean().clamp(min=config.free_nats)
+        means = (together().mean(each.mean()) for each in (dynamics, representation))
+        prior, posterior = (mean.clamp(min=config.free_nats) for mean in means)
+        cost = config.kl_balance * prior + (1 - config.kl_balance) * posterior
         return dynamics.detach(), config.kl_scale * cost
 
     def reward(self, features: Features) -> Tensor:

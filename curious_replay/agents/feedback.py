@@ -14,6 +14,7 @@ from torch import Tensor
 from curious_replay.agents.blocks.maths import is_finite
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.interface import Feedback, NonFiniteError
+from curious_replay.agents.together import together
 
 
 class FiniteCheck:
@@ -36,7 +37,7 @@ class FiniteCheck:
     def check(self, where: str, terms: Mapping[str, Tensor]) -> None:
         """Judge terms of any shape."""
         sums = torch.stack([term.detach().sum() for term in terms.values()])
-        self._note(where, terms, is_finite(sums))
+        self._note(where, terms, is_finite(together().mean(sums)))
 
     def step(
         self, where: str, optimiser: Optimiser, loss: Tensor, *, keep_graph: bool = False
@@ -75,11 +76,13 @@ class FiniteCheck:
     def feedback(self, signals: Mapping[str, Tensor], metrics: Mapping[str, Tensor]) -> Feedback:
         """Bring signals [T, B] and metrics to the host in one copy, as [B, T] and numbers.
 
-        Raises `NonFiniteError` with the first of the terms that were not finite.
+        They are those of all windows, whichever process has learned from them. Raises
+        `NonFiniteError` with the first of the terms that were not finite.
         """
-        metrics = {**metrics, **self._scales}
+        metrics, others = {**metrics, **self._scales}, together()
+        signals = {name: others.gather(signal, 1) for name, signal in signals.items()}
         values = torch.stack([*metrics.values(), *(moved.float() for moved in self._moved)])
-        rows = [torch.cat(self._flags), values, *signals.values()]
+        rows = [torch.cat(self._flags), others.mean(values), *signals.values()]
         counts = [row.numel() for row in rows]
         whole = to_numpy(torch.cat([row.detach().float().flatten() for row in rows]))
         flags, read, *numbers = np.split(whole, np.cumsum(counts)[:-1])

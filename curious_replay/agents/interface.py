@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.precision import LossScale, Precision, autocast
 from curious_replay.agents.spaces import Spaces
+from curious_replay.errors import UsageError
 
 Arrays = Mapping[str, np.ndarray]
 CPU_STATE, CARD_STATE = torch.Generator().get_state().numel(), 16  # bytes of a generator's state
@@ -93,6 +94,17 @@ class Agent(nn.Module, ABC):
     def remarks(self) -> Mapping[str, str]:
         """What the record of a run should say about this agent, beside its settings."""
         return {}
+
+    def check_sharing(self, processes: int, windows: int, length: int) -> None:
+        """Refuse a batch [windows, length] that so many `processes` share, if that cannot be.
+
+        An agent can share it if its optimisers are `Optimiser`, and whatever else looks at all
+        windows asks `together`: losses over a count, statistics, random numbers.
+        """
+        raise UsageError(
+            f"{type(self).__name__} cannot learn in {processes} processes from parts of a batch: "
+            "it does not say that it can (`check_sharing`). Start one process, or one run per card"
+        )
 
     @abstractmethod
     def start(self, num_envs: int) -> PolicyState:

@@ -34,6 +34,7 @@ from curious_replay.agents.interface import (
 )
 from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
 from curious_replay.agents.spaces import Spaces
+from curious_replay.agents.together import together
 from curious_replay.errors import UsageError
 
 Metrics = dict[str, Tensor]
@@ -106,7 +107,8 @@ class Iris(Agent):
 
         There are no signals before the world model learns.
         """
-        if not np.isfinite(batch["reward"]).all():  # no class is that of such a reward
+        known = bool(np.isfinite(batch["reward"]).all())
+        if not together().agree(known):  # no class is that of another reward
             raise NonFiniteError("model/reward")
         self.finite = FiniteCheck(self.device)
         reward = self._load(batch["reward"])
@@ -121,6 +123,9 @@ class Iris(Agent):
         feedback = self.finite.feedback(signals, metrics)
         self.updates.add_(1)
         return feedback
+
+    def check_sharing(self, processes: int, windows: int, length: int) -> None:
+        """See `Agent.check_sharing`: each process drops out (dropout) by numbers of its own."""
 
     def learn_to_see(self, pictures: Tensor) -> Metrics:
         """Let the tokenizer rebuild pictures [N, H, W, 3]."""
@@ -140,7 +145,10 @@ class Iris(Agent):
             losses["perceptual"] = self.perceptual(pictures, seen.picture)
         used = pictures.new_zeros(len(self.tokenizer.codebook))
         used.index_fill_(0, seen.tokens.flatten(), 1.0)
-        return {**self._fit("tokenizer", losses), "tokenizer/codes_used": used.sum()}
+        return {
+            **self._fit("tokenizer", losses),
+            "tokenizer/codes_used": together().mean(used).ceil().sum(),
+        }
 
     def train_world_model(
         self, batch: Arrays, reward: Tensor, unread: Collection[str] = ()
@@ -202,7 +210,7 @@ class Iris(Agent):
         memory = memory.wiped(is_first[:, -1])
 
         dream, picture = Dream(self.model, tokens[:, -1]), seen[-1]
-        action_noise, noise = self._rand(states, rows, 1), self._rand(states, rows, PLACES + 2)
+        action_noise, noise = (self._rand(states, rows, size) for size in (1, PLACES + 2))
         logits, actions, values, rewards, ends = [], [], [], [], []
         for t in range(states):
             opinion = learner(picture, memory)
@@ -223,7 +231,7 @@ class Iris(Agent):
         )
         # Nothing can be learned from going on after an end.
         cont = 1 - self._load(batch[f"{STARTS}/is_terminal"])[:, -1]
-        weights = (cont / cont.sum().clamp(min=1)).expand_as(returns) / len(returns)
+        weights = (cont / together().counted(cont.sum())).expand_as(returns) / len(returns)
         policy = OneHotPolicy(torch.stack(logits[:-1]), 0.0)
         advantage = returns - value[:-1].detach()
         gain = policy.log_probability(torch.stack(actions[:-1])) * advantage
@@ -292,8 +300,10 @@ class Iris(Agent):
     def _pictures(self, image: np.ndarray) -> Tensor:
         return self._load(image) / 127.5 - 1
 
-    def _rand(self, *shape: int) -> Tensor:
-        return torch.rand(*shape, generator=self.generator, device=self.device)
+    def _rand(self, steps: int, windows: int, size: int) -> Tensor:
+        """Draw uniform numbers [steps, windows, size]."""
+        shape = {"size": size, "windows": windows}
+        return together().draw(torch.rand, steps, windows, **shape, generator=self.generator)
 
 
 class Memory(NamedTuple):

@@ -16,6 +16,7 @@ from curious_replay.agents.blocks.maths import to_float32
 from curious_replay.agents.blocks.tokens.tokenizer import PLACES
 from curious_replay.agents.blocks.tokens.transformer import Transformer, initialise
 from curious_replay.agents.configs.iris import Size
+from curious_replay.agents.together import together
 
 REWARDS, ENDS = 3, 2  # classes: negative, none, positive; goes on, ends
 BLOCK = PLACES + 1  # tokens of a step
@@ -31,8 +32,9 @@ class Costs(NamedTuple):
     def loss(self, is_first: Tensor) -> Tensor:
         """Return the mean over predicted tokens, plus the mean over predicted rewards and ends."""
         leads = (~is_first).sum()
-        tokens = is_first.numel() * (PLACES - 1) + leads
-        return self.tokens.sum() / tokens + (self.reward + self.end).sum() / leads.clamp(min=1)
+        tokens = is_first.numel() * (PLACES - 1) + together().mean(leads)
+        steps = together().counted(leads)
+        return self.tokens.sum() / tokens + (self.reward + self.end).sum() / steps
 
 
 class DreamStep(NamedTuple):

@@ -37,6 +37,7 @@ from curious_replay.agents.interface import (
 )
 from curious_replay.agents.precision import Precision
 from curious_replay.agents.spaces import Spaces
+from curious_replay.agents.together import together
 from curious_replay.agents.world_model import Replayed
 
 SECOND = 1 << 40  # added to the seed for what this agent adds, so that it begins differently
@@ -104,6 +105,10 @@ class Plan2Explore(Agent):
         """Whose evaluation a run shows, where it is not the task actor's."""
         return {} if self.has_task else {"evaluated": "the exploring policy: no task actor learns"}
 
+    def check_sharing(self, processes: int, windows: int, length: int) -> None:
+        """See `Agent.check_sharing`."""
+        self.dreamer.check_sharing(processes, windows, length)
+
     def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Train world model, actor and critic of the Dreamer, then ensemble and explorer.
 
@@ -138,7 +143,7 @@ class Plan2Explore(Agent):
         losses = loss(predictions, target, axes=1).sum(0)  # of all members
         # No step leads from the end of an episode to the beginning of the next.
         leads = ~replayed.is_first[1:].flatten()
-        mean = (losses * leads).sum() / leads.sum().clamp(min=1)
+        mean = (losses * leads).sum() / together().counted(leads.sum())
         finite = self.dreamer.finite
         finite.check("ensemble", {"loss": mean})
         norm = finite.step("ensemble", self.optimisers["ensemble_adam"], mean)

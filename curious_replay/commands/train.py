@@ -16,7 +16,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from curious_replay import plugins
+from curious_replay import launch, plugins
 from curious_replay.commands.settings import (
     SELECTORS,
     SettingsCommand,
@@ -75,7 +75,15 @@ def parse(arguments: Sequence[str]) -> TrainCommand:
 
 
 def main(arguments: Sequence[str], console: Console) -> int:
-    """Train; 0 if the run is complete, 128 + signal if it was stopped, 1 if training failed."""
+    """Train; 0 if the run is complete, 128 + signal if it was stopped, 1 if training failed.
+
+    Of several processes only the first knows what was asked for; the others do as it says.
+    """
+    if launch.number():
+        from curious_replay.run.following import follow  # noqa: PLC0415
+
+        follow()
+        return 0
     command = parse(arguments)
     return carry_out(command.config, command.folder, command.resume, console)
 
@@ -83,13 +91,14 @@ def main(arguments: Sequence[str], console: Console) -> int:
 def carry_out(config: Config, folder: Path, resume: bool, console: Console) -> int:
     """Train in a folder, and tell how that ended; the code is that of `main`."""
     from curious_replay.envs.vectors.pool import WorkerError  # noqa: PLC0415
+    from curious_replay.run.loop.crew import CrewError  # noqa: PLC0415
     from curious_replay.run.loop.learner import TrainingFailedError  # noqa: PLC0415
     from curious_replay.run.training import IN_TRAINING, train  # noqa: PLC0415
 
     console.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
     try:
         outcome = train(config, folder, resume=resume, console=console)
-    except (TrainingFailedError, WorkerError, OSError) as error:
+    except (TrainingFailedError, WorkerError, CrewError, OSError) as error:
         print(f"curious: {reason(error, folder)}{_way_on(folder)}", file=sys.stderr)
         return 1
     except Exception as error:

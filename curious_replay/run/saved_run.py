@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from curious_replay.agents.interface import Agent
+from curious_replay.agents.spaces import Spaces
 from curious_replay.errors import UsageError
 from curious_replay.run import precision
 from curious_replay.run.loop.evaluation import Episode, Evaluation
@@ -44,11 +45,11 @@ def pick_device(name: str, option: str = "--train.device") -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def make_agent(config: Config, facts: EnvFacts) -> Agent:
-    """Make a new agent for the environment."""
+def make_agent(config: Config, spaces: Spaces) -> Agent:
+    """Make a new agent for an environment with these spaces."""
     make = AGENTS[config.choice.agent].make
     seed = seed_of(config.seed, "agent")
-    agent = make(config.agent, facts.spaces, seed, pick_device(config.train.device))
+    agent = make(config.agent, spaces, seed, pick_device(config.train.device))
     precision.apply(agent, config.train.precision)
     return agent
 
@@ -62,7 +63,7 @@ def load_agent(
     config = replace(config, train=replace(config.train, device=device))
     saved = Checkpoints(Path(folder) / CHECKPOINTS).newest(note)
     facts = inspect_env(config.choice.env, config.env)
-    agent = make_agent(config, facts)
+    agent = make_agent(config, facts.spaces)
     with saved.put_to_use():
         agent.load_tensors(saved.agent)
         frame = int(saved.state["counters"]["frame"])

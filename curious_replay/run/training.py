@@ -15,6 +15,7 @@ from curious_replay.extras import require
 from curious_replay.replay import ReplayBuffer
 from curious_replay.run import card, estimate, preflight
 from curious_replay.run.loop import novelty
+from curious_replay.run.loop.crew import Crew, gathered
 from curious_replay.run.loop.seeds import seed_of
 from curious_replay.run.loop.stop import Stop
 from curious_replay.run.loop.trainer import Trainer
@@ -76,13 +77,22 @@ def train(
 
 
 def _train(config: Config, folder: Path, lock: FileIO | None, console: Console) -> Outcome:
+    """Train in this process, or in all that torchrun started; see `_train_with`."""
+    with gathered() as crew:
+        return _train_with(crew, config, folder, lock, console)
+
+
+def _train_with(
+    crew: Crew, config: Config, folder: Path, lock: FileIO | None, console: Console
+) -> Outcome:
     """Look before the start, then run; `lock` is that of a run which is there."""
     if config.record.wandb:
         require("--record.wandb", "wandb")
-    _prepare_torch(config)
+    prepare_torch(config)
     facts = inspect_env(config.choice.env, config.env)
     _check_changes(config, facts)
-    agent = make_agent(config, facts)
+    agent = make_agent(config, facts.spaces)
+    crew.check(agent, config)
     needed = preflight.needs(config, facts, agent)
     for line in (*needed.lines(), *novelty.forecast(config)):
         console.print(line, highlight=False)
@@ -90,7 +100,7 @@ def _train(config: Config, folder: Path, lock: FileIO | None, console: Console) 
     if config.choice.scale == "paper" and agent.device.type == "cpu" and lock is None:
         console.print(estimate.warning(config, facts.spaces), highlight=False, soft_wrap=True)
     with Stop() as stop:
-        return _run(config, folder, lock, facts, agent, stop, console)
+        return _run(config, folder, lock, facts, agent, crew, stop, console)
 
 
 def _run(
@@ -99,19 +109,20 @@ def _run(
     lock: FileIO | None,
     facts: EnvFacts,
     agent: Agent,
+    crew: Crew,
     stop: Stop,
     console: Console,
 ) -> Outcome:
     checkpoints = Checkpoints(folder / CHECKPOINTS)
     saved, replay = _replay(config, folder, agent, checkpoints, console)
     before = load_config(folder).record.keep_at if lock else ()
-    record = _record(config, folder, lock, saved, facts, agent)
+    record = _record(config, folder, lock, saved, facts, agent, crew)
     checkpoints.tidy()
     title = f"{config.choice.env}  {config.choice.agent}  {config.choice.replay}"
     seconds = config.record.print_seconds
     with record, Progress(console, config.train.steps, seconds, title=title) as progress:
         record.note = progress.note
-        trainer = Trainer(config, facts, agent, replay, record, checkpoints, progress, stop)
+        trainer = Trainer(config, facts, agent, replay, record, checkpoints, progress, stop, crew)
         try:
             if saved is not None:
                 with saved.put_to_use():
@@ -131,6 +142,7 @@ def _run(
                         f"{config.choice.env} has no get_state and set_state: it begins a new "
                         "episode, so the run is not exactly as if it had never stopped"
                     )
+            crew.begin(agent, config)
             with card.advising(agent.device):
                 try:
                     finished = trainer.run()
@@ -151,6 +163,7 @@ def _record(
     saved: Saved | None,
     facts: EnvFacts,
     agent: Agent,
+    crew: Crew,
 ) -> Record:
     """Return the record of a new run, or that of one which is there, cut to where it was saved."""
     shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
@@ -159,6 +172,7 @@ def _record(
         record.remember(
             camera=facts.camera,
             threads=torch.get_num_threads(),
+            processes=crew.size,
             **card.remarks(agent.device),
             precision=agent.precision,
             schedule=facts.schedule,
@@ -223,7 +237,7 @@ def _check_camera(folder: Path, facts: EnvFacts) -> None:
         )
 
 
-def _prepare_torch(config: Config) -> None:
+def prepare_torch(config: Config) -> None:
     """Fix what decides how sums are rounded, so that a run can be repeated bit for bit."""
     if config.train.threads:
         torch.set_num_threads(config.train.threads)

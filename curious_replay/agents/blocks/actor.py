@@ -18,6 +18,7 @@ from curious_replay.agents.blocks.latents import (
 )
 from curious_replay.agents.blocks.maths import to_float32
 from curious_replay.agents.blocks.shortcuts.lookup import Features
+from curious_replay.agents.together import together
 
 LEAST_STD, MOST_STD = 0.1, 1.0  # of `NormalPolicy`
 CUT = 1e-12  # least probability on either side of a draw from `TruncatedPolicy`
@@ -199,7 +200,7 @@ class Actor(nn.Module):
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
         """Draw the noise that `sample` of a policy needs for states of `shape`."""
-        if self.discrete:
-            return torch.rand(*shape, 1, generator=generator, device=generator.device)
-        draw = torch.rand if self.continuous is TruncatedPolicy else torch.randn
-        return draw(*shape, self.actions, generator=generator, device=generator.device)
+        uniform = self.discrete or self.continuous is TruncatedPolicy
+        size = 1 if self.discrete else self.actions
+        kind = torch.rand if uniform else torch.randn
+        return together().draw(kind, *shape, size=size, generator=generator)

@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.maths import softmax, to_float32
+from curious_replay.agents.together import together
 
 
 def mix_uniform(logits: Tensor, share: float) -> Tensor:
@@ -61,7 +62,7 @@ class Categorical:
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
         """Draw the noise that `sample` needs for states of `shape`: uniform, [*shape, latents]."""
-        return torch.rand(*shape, self.latents, generator=generator, device=generator.device)
+        return together().draw(torch.rand, *shape, size=self.latents, generator=generator)
 
     def sample(self, outputs: Tensor, noise: Tensor) -> Tensor:
         """Draw [..., size] from what a head says, [..., outputs]."""
@@ -108,7 +109,7 @@ class Gaussian:
 
     def noise(self, *shape: int, generator: torch.Generator) -> Tensor:
         """Draw the noise that `sample` needs for states of `shape`: normal, [*shape, size]."""
-        return torch.randn(*shape, self.size, generator=generator, device=generator.device)
+        return together().draw(torch.randn, *shape, size=self.size, generator=generator)
 
     def sample(self, outputs: Tensor, noise: Tensor) -> Tensor:
         """Draw [..., size] from what a head says, [..., outputs]."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from curious_replay.agents.blocks.maths import exactly, is_finite
 from curious_replay.agents.precision import LossScale
+from curious_replay.agents.together import together
 
 SCALE = "loss_scale."  # begins the names of its tensors
 
@@ -64,7 +65,7 @@ class Optimiser:
         from the device: who knows later that nothing was changed calls `recount`.
         """
         parameters = list(self.parameters.values())
-        gradients = self._gradients(loss, parameters, keep_graph)
+        gradients = together().average(self._gradients(loss, parameters, keep_graph))
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         norm = nn.utils.clip_grad_norm_(parameters, self.clip)

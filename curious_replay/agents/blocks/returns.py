@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from curious_replay.agents.blocks.maths import set_if
+from curious_replay.agents.together import together
 
 
 def lambda_returns(rewards: Tensor, discounts: Tensor, values: Tensor, mixing: float) -> Tensor:
@@ -69,8 +70,8 @@ class ReturnScale(nn.Module):
 
     @torch.no_grad()
     def update(self, returns: Tensor, fine: Tensor) -> Tensor:
-        """Take account of `returns` if all is `fine`; returns the scale to divide by, a scalar."""
-        low, high = percentiles(returns, 0.05, 0.95)
+        """Take account of `returns` [H, N] if all is `fine`; returns the scale to divide by."""
+        low, high = percentiles(together().gather(returns, 1), 0.05, 0.95)
         set_if(fine, self.low, self.low.lerp(low, 1 - self.decay))
         set_if(fine, self.high, self.high.lerp(high, 1 - self.decay))
         return (self.high - self.low).clamp(min=1.0)
@@ -92,9 +93,10 @@ class RunningDeviation(nn.Module):
 
         If not all is `fine`, nothing changes.
         """
-        count = counts.sum()
         known = x * counts
-        mean, square = known.sum() / count, known.square().sum() / count
+        sums = counts.sum(), known.sum(), known.square().sum()
+        count, total, squares = map(together().mean, sums)
+        mean, square = total / count, squares / count
         fine = fine & (count > 0)
         set_if(fine, self.mean, self.mean.lerp(mean, 1 - self.decay))
         set_if(fine, self.square, self.square.lerp(square, 1 - self.decay))

@@ -16,6 +16,7 @@ import numpy as np
 from curious_replay.agents.interface import Agent, NonFiniteError, Stream
 from curious_replay.durable import write_bytes
 from curious_replay.replay import Batch, Prefetch, ReplayBuffer
+from curious_replay.run.loop.crew import Crew
 
 Array = np.ndarray
 
@@ -84,11 +85,13 @@ class Learner:
         nonfinite_limit: int,
         folder: Path,
         replayed: Callable[[Array], None],
+        crew: Crew | None = None,
         unread: Collection[str] = (),
     ) -> None:
         self.replayed = replayed
         """Is told the ids [B, T] of each batch that was learned from."""
         self.agent, self.replay, self.unread = agent, replay, unread
+        self.crew = crew or Crew()
         self.batch = Stream(batch_size, batch_length)
         self.skip_nonfinite, self.nonfinite_limit = skip_nonfinite, nonfinite_limit
         self.folder = folder
@@ -102,7 +105,7 @@ class Learner:
         """Make one gradient update and tell replay about it."""
         batch = next(self.batches)
         try:
-            feedback = self.agent.update(batch, self.unread)
+            feedback = self.crew.update(self.agent, batch, self.unread)
         except NonFiniteError as error:
             feedback = None
             self._fail(batch, error)

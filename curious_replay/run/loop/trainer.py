@@ -18,6 +18,7 @@ from curious_replay.replay import ReplayBuffer
 from curious_replay.run import card
 from curious_replay.run.loop.changes import Changes
 from curious_replay.run.loop.clock import Every, Ratio, Reached
+from curious_replay.run.loop.crew import Crew
 from curious_replay.run.loop.driver import Counters, Driver
 from curious_replay.run.loop.evaluation import Evaluation
 from curious_replay.run.loop.learner import Averages, Learner
@@ -56,6 +57,7 @@ class Trainer:
         checkpoints: Checkpoints,
         progress: Progress,
         stop: Stop,
+        crew: Crew,
     ) -> None:
         self.config, self.facts, self.agent, self.replay = config, facts, agent, replay
         self.record, self.progress, self.stop = record, progress, stop
@@ -89,7 +91,7 @@ class Trainer:
             agent, replay, config.train.batch_size, config.train.batch_length,
             skip_nonfinite=config.train.nonfinite == "skip",
             nonfinite_limit=config.train.nonfinite_limit, folder=record.folder,
-            replayed=self.changes.replayed,
+            replayed=self.changes.replayed, crew=crew,
             # Whatever rule a fork may have, it finds its signals.
             unread=() if config.record.keep_at else SIGNALS.difference(replay.rule.signals),
         )  # fmt: skip

@@ -3,6 +3,7 @@
 Read all at once, or piece by piece with the cache: what it says is the same.
 """
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from curious_replay.agents.blocks.maths import product_dtype
+from curious_replay.agents.together import together
 
 
 class Cache:
@@ -131,12 +133,22 @@ def initialise(module: nn.Module, std: float) -> None:
 
 @contextmanager
 def seeded(generator: torch.Generator) -> Iterator[None]:
-    """Let PyTorch's global generator be one that `generator` decides on, and as before after it."""
-    device = generator.device
+    """Let PyTorch's global generator be one that `generator` decides on, and as before after it.
+
+    It is another one in each of several processes that learn together.
+    """
+    device, others = generator.device, together()
     if device.type == "cpu":
         seed = int(torch.randint(2**62, (), generator=generator))
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.manual_seed(seed + others.rank)
+            yield
+        return
+    if others.ranks > 1:  # whose generators have one state, and must have one after this
+        seed = zlib.crc32(generator.get_state().numpy().tobytes())
+        torch.rand((), generator=generator, device=device)
+        with torch.random.fork_rng(devices=[device], device_type=device.type):
+            torch.manual_seed(seed + others.rank)
             yield
         return
     # A seed would have to be read from the device; the state of its generators is with the host.
