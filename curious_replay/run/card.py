@@ -69,6 +69,15 @@ def memory(device: torch.device) -> dict[str, float]:
     }
 
 
+def shown(device: torch.device) -> dict[str, float]:
+    """Return the most that was taken of the card and what it has, in GB, for a display."""
+    card = find(device)
+    if card is None:
+        return {}
+    peak = memory(device)["card_peak_bytes"]
+    return {"card/peak_GB": peak / 1e9, "card/memory_GB": card.memory / 1e9}
+
+
 @contextmanager
 def advising(device: torch.device) -> Iterator[None]:
     """Turn a lack of the card's memory into an error that says what would help."""

@@ -1,6 +1,6 @@
 """Begin or resume a run: look before the start, open everything, train, close everything."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
 from signal import Signals
@@ -13,7 +13,7 @@ from curious_replay.agents.interface import Agent
 from curious_replay.errors import UsageError
 from curious_replay.extras import require
 from curious_replay.replay import ReplayBuffer
-from curious_replay.run import card, estimate, preflight
+from curious_replay.run import card, estimate, foreseen, preflight
 from curious_replay.run.loop import novelty
 from curious_replay.run.loop.crew import Crew, gathered
 from curious_replay.run.loop.seeds import seed_of
@@ -97,6 +97,7 @@ def _train_with(
     for line in (*needed.lines(), *novelty.forecast(config)):
         console.print(line, highlight=False)
     preflight.check(needed, folder, config.replay.storage)
+    _check_card(config, agent, crew.size, console)
     if config.choice.scale == "paper" and agent.device.type == "cpu" and lock is None:
         console.print(estimate.warning(config, facts.spaces), highlight=False, soft_wrap=True)
     with Stop() as stop:
@@ -225,6 +226,24 @@ def _check_changes(config: Config, facts: EnvFacts) -> None:
             f"times that {config.choice.env} changes, got {wanted}; its schedule is "
             f"{[*map(list, schedule)]}"
         )
+
+
+def _check_card(config: Config, agent: Agent, processes: int, console: Console) -> None:
+    """Tell what updates will take of the graphics card, if there is one; refuse what it lacks."""
+    free = card.free(agent.device)
+    if free is None:
+        return
+    share = replace(config.train, batch_size=config.train.batch_size // processes)
+    needed = foreseen.foresee(replace(config, train=share), agent.spaces)
+    if needed is None:
+        console.print("card: what an update will take of it cannot be foreseen", highlight=False)
+        return
+    console.print(
+        f"card: {preflight.size(needed.total)} for an update, {preflight.size(free)} are free",
+        highlight=False,
+    )
+    # The agent has its weights there already.
+    preflight.check_card(needed, free + needed.weights, share.batch_size, card.SMALLER)
 
 
 def _check_camera(folder: Path, facts: EnvFacts) -> None:

@@ -31,12 +31,14 @@ def test_a_card_is_described(one_card):
     assert card.free(CUDA) == 3 * 10**9
     assert card.memory(CUDA) == {"card_bytes": 5, "card_peak_bytes": 7}
     assert card.remarks(CUDA)["card"]["name"] == "T4"
+    assert card.shown(CUDA) == {"card/peak_GB": 7e-9, "card/memory_GB": 16.0}
 
 
 def test_a_processor_is_none():
     assert card.find(CPU) is None
     assert card.free(CPU) is None
     assert card.memory(CPU) == {}
+    assert card.shown(CPU) == {}
     assert card.remarks(CPU) == {"device": "cpu", "card": None}
 
 

@@ -246,7 +246,7 @@ class Trainer:
             values["skipped_updates"] = self.learner.skipped
         counters = asdict(self.counters)
         self.record.metrics(counters, values)
-        self.progress.show(counters, values)
+        self.progress.show(counters, values | card.shown(self.agent.device))
         memory = {"replay_bytes": stats["bytes"], **card.memory(self.agent.device)}
         self.record.speed(counters, {**self.watch.read(), **memory})
         return True

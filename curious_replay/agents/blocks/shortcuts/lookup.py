@@ -72,7 +72,8 @@ def stack(features: list[Features]) -> Features:
 
 def pays(x: Tensor) -> bool:
     """Return whether looking up is quicker than multiplying: on a CPU, in single precision."""
-    return x.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    # A tensor of another type is a fake one, which stands for one of a card.
+    return type(x) is Tensor and x.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
 
 
 def look_up(ones: Tensor, weight: Tensor) -> Tensor:

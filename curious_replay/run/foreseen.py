@@ -1,0 +1,167 @@
+"""What an update will take of a graphics card's memory, found without one.
+
+The update is made with fake tensors, which have shapes and no numbers. What is alive at any moment
+is added up as a card would hold it; nothing is computed, so it takes seconds at any size. This
+happens in a process of its own, because PyTorch may crash where fake tensors end:
+
+    python -m curious_replay.run.foreseen < settings.json
+"""
+
+import json
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from curious_replay import plugins
+from curious_replay.agents.interface import Agent
+from curious_replay.agents.spaces import Spaces
+from curious_replay.run.settings.agents import AGENTS
+from curious_replay.run.settings.config import Config
+
+MOMENTS = 2  # of Adam, beside each parameter
+_kept: list[Agent] = []  # fake agents: when one is freed, PyTorch 2.13 may crash
+
+
+@dataclass(frozen=True)
+class CardNeeds:
+    """Bytes of a card at the most crowded moment of an update."""
+
+    weights: int
+    optimisers: int
+    batch: int
+    activations: int
+    """Whatever else is alive then: outputs of layers, gradients."""
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.optimisers + self.batch + self.activations
+
+    @property
+    def constant(self) -> int:
+        """What does not depend on the batch."""
+        return self.weights + self.optimisers
+
+
+def foresee(config: Config, spaces: Spaces) -> CardNeeds | None:
+    """Return what updates of these settings take; None if the agent cannot be tried so."""
+    own = [[each.what, each.changed] for each in plugins.wanted()]
+    told = {"config": config.to_json(), "spaces": asdict(spaces), "plugins": own}
+    command = [sys.executable, "-m", "curious_replay.run.foreseen"]
+    ended = subprocess.run(
+        command, input=json.dumps(told), capture_output=True, text=True, check=False
+    )
+    return CardNeeds(**json.loads(ended.stdout)) if ended.returncode == 0 else None
+
+
+def _count(config: Config, spaces: Spaces) -> CardNeeds:
+    """Return the same, by trying it in this process."""
+    make = AGENTS[config.choice.agent].make
+    alive = _Alive()
+    with FakeTensorMode(allow_non_fake_inputs=True), alive, _Answers():
+        # Fake parameters cannot be moved, and need not be: they are on one device.
+        with mock.patch.object(nn.Module, "to", lambda module, *_: module):
+            agent = make(config.agent, spaces, 0, "cpu")
+        batch = _batch(config, spaces, agent)
+        agent.update(batch)  # which makes the moments of Adam
+        alive.peak = alive.now
+        agent.update(batch)
+    _kept.append(agent)
+    weights = _bytes([*agent.parameters(), *agent.buffers()])
+    learned = _bytes([p for each in agent.optimisers.values() for p in each.parameters.values()])
+    of_batch = sum(array.size * 4 for array in batch.values())
+    optimisers = MOMENTS * learned
+    rest = max(alive.peak - weights - optimisers - of_batch, 0)
+    return CardNeeds(weights, optimisers, of_batch, rest)
+
+
+def _batch(config: Config, spaces: Spaces, agent: Agent) -> dict[str, np.ndarray]:
+    """Return a batch as replay would hand it out, of zeros."""
+    shapes = {"": (config.train.batch_size, config.train.batch_length)}
+    shapes |= {f"{name}/": (each.windows, each.length) for name, each in agent.streams.items()}
+    made = {}
+    for prefix, shape in shapes.items():
+        made[f"{prefix}action"] = np.zeros((*shape, spaces.actions), np.float32)
+        made[f"{prefix}reward"] = np.zeros(shape, np.float32)
+        for flag in ("is_first", "is_last", "is_terminal"):
+            made[prefix + flag] = np.zeros(shape, bool)
+        if spaces.image is not None:
+            made[f"{prefix}image"] = np.zeros((*shape, *spaces.image, 3), np.uint8)
+        if spaces.vector:
+            made[f"{prefix}vector"] = np.zeros((*shape, spaces.vector), np.float32)
+    return made
+
+
+def _bytes(tensors: Sequence[Tensor]) -> int:
+    return sum(each.numel() * each.element_size() for each in tensors)
+
+
+class _Alive(TorchDispatchMode):
+    """Adds up the memory of all tensors that are made and not gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._sizes: dict[int, int] = {}
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for each in tree_leaves(made):
+            if isinstance(each, Tensor):
+                self._hold(each.untyped_storage())
+        return made
+
+    def _hold(self, storage: torch.UntypedStorage) -> None:
+        key = storage._cdata
+        if key not in self._sizes:
+            self._sizes[key] = storage.nbytes()
+            self.now += self._sizes[key]
+            self.peak = max(self.peak, self.now)
+            weakref.finalize(storage, self._let_go, key)
+
+    def _let_go(self, key: int) -> None:
+        self.now -= self._sizes.pop(key)
+
+
+class _Answers(TorchFunctionMode):
+    """Says 1 whenever a number is read: all is finite, and all parts learn."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name == "numpy":
+            return np.ones(args[0].shape, np.float32)
+        if name in ("__int__", "__bool__", "__float__", "item"):
+            return name == "__bool__" or 1
+        if name == "any":  # asked of first weights: none has to be drawn again
+            return False
+        return func(*args, **(kwargs or {}))
+
+
+def main() -> None:
+    """Read settings and spaces from standard input, write what is needed to standard output."""
+    told = json.load(sys.stdin)
+    plugins.load(plugins.Wanted(*each) for each in told["plugins"])
+    image = told["spaces"].pop("image")
+    spaces = Spaces(**told["spaces"], image=image and tuple(image))
+    found = _count(Config.from_json(told["config"]), spaces)
+    print(json.dumps(asdict(found)), flush=True)
+    os._exit(0)  # see `_kept`
+
+
+if __name__ == "__main__":
+    main()
