@@ -128,8 +128,7 @@ def test_nothing_imports_in_a_circle():
 
 
 def test_blocks_know_no_agent():
-    modules = ("agents", "blocks"), ("agents", "spaces"), ("agents", "precision")
-    modules = *modules, ("agents", "together")
+    modules = {("agents", name) for name in ("blocks", "precision", "spaces", "together")}
     for path in sorted((PACKAGE / "agents/blocks").glob("*.py")):
         for name in imports(path):
             if name[0] == "curious_replay":
