@@ -44,12 +44,14 @@ class Hidden(nn.Module):
 
     def forward(self, product: Tensor) -> Tensor:
         """Finish [..., width]."""
-        x = product
+        dtype = product.dtype
         if self.bias is not None:
-            x = x + self.bias
+            product = product + self.bias
         if self.norm is not None:
-            x = self.norm(to_float32(x))  # its gradients are sums over thousands of rows
-        return self.activation(x if x.dtype == product.dtype else x.to(product.dtype))
+            product = self.norm(to_float32(product))  # gradients are sums over thousands of rows
+        if product.dtype != dtype:
+            product = product.to(dtype)
+        return self.activation(product)
 
 
 class Dense(nn.Module):

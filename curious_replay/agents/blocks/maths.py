@@ -1,6 +1,6 @@
 """Small functions of tensors, and a size, that many blocks need."""
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -74,7 +74,9 @@ def product_dtype(like: Tensor) -> torch.dtype:
 
 def exactly(like: Tensor) -> AbstractContextManager[None]:
     """Return a context without autocast on the device of a tensor."""
-    return torch.autocast(like.device.type, enabled=False)
+    kind = like.device.type
+    on = torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 
 def to_float32(x: Tensor) -> Tensor:

@@ -33,7 +33,8 @@ class SharedWeight:
     def __call__(self, x: Tensor) -> Tensor:
         """Return the product of the next step: [B, in] -> [B, out]."""
         addend = self._addends[len(self._inputs)]
-        x = x.to(self._dtype)
+        if x.dtype != self._dtype:
+            x = x.to(self._dtype)
         self._inputs.append(x.detach())
         return torch.addmm(addend, x, self._transposed)
 
