@@ -13,6 +13,10 @@ thread, in time of the processor; a change of the code is judged beside the chec
 
     git worktree add ../before main
     python bench/update.py --sizes --agents --rounds 20 --against ../before
+
+On a graphics card only the agents take part, at any scale:
+
+    python bench/update.py --device cuda --scale paper
 """
 
 import argparse
@@ -244,7 +248,9 @@ def agent_rows(options: argparse.Namespace) -> dict[str, Any]:
         settings = preset(Choice(env=world, agent=name, scale=options.scale))
         pixels, actions = settings.env.image_size, ACTIONS if discrete else DIMENSIONS
         spaces = Spaces(actions, discrete=discrete, image=(pixels, pixels))
-        agent = AGENTS[name].make(replace(settings.agent, **BEGUN.get(name, {})), spaces, 0, "cpu")
+        agent = AGENTS[name].make(
+            replace(settings.agent, **BEGUN.get(name, {})), spaces, 0, options.device
+        )
         shape = settings.train.batch_size, settings.train.batch_length
         batch = random_batch(*shape, actions, pixels)
         for stream, wanted in agent.streams.items():
@@ -293,10 +299,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000, help="steps stored for replay")
     parser.add_argument("--agents", nargs="*", default=[*AGENTS], choices=[*AGENTS])
     parser.add_argument("--scale", default="mini", choices=SCALES, help="of --agents")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="of --agents")
     parser.add_argument("--small", nargs="*", default=SMALL, choices=SMALL)
     parser.add_argument("--against", type=Path, help="another checkout, for small updates of both")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON")
     options = parser.parse_args()
+    if options.device == "cuda":
+        if not torch.cuda.is_available():
+            parser.exit(2, "bench/update.py --device cuda: torch finds no graphics card here\n")
+        options.sizes, options.small = [], []  # races of processors
 
     if options.against is not None and not (options.against / "curious_replay").is_dir():
         parser.error(f"--against must be a checkout of this project, got {options.against}")

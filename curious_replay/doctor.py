@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,6 +25,7 @@ from curious_replay.machine import free_memory
 GIGABYTE = 1e9
 # One million steps of 64 x 64 x 3 bytes, the replay buffer of the published runs.
 PAPER_REPLAY = 12.3 * GIGABYTE
+WITH_BFLOAT16 = 8.0  # generation of NVIDIA cards
 OPENGL_ADVICE = {
     "egl": "install libegl1 (Debian, Ubuntu) or mesa-libEGL (Fedora)",
     "osmesa": "install libosmesa6 (Debian, Ubuntu) or mesa-libOSMesa (Fedora)",
@@ -42,13 +43,12 @@ class Finding:
     advice: str = ""
 
 
-def print_report(console: Console, folder: Path, pictures: int) -> int:
+def print_report(console: Console, findings: Sequence[Finding]) -> int:
     """Print all findings; returns 1 if there is a problem among them, else 0."""
     marks = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "problem": "[red]problem[/]"}
     table = Table(box=None, pad_edge=False)
     for column in ("", "", "found", "", "what to do"):
         table.add_column(column)
-    findings = list(examine(folder, pictures))
     group = ""
     for found in findings:
         title = "" if found.group == group else f"[bold]{found.group}[/]"
@@ -117,7 +117,7 @@ def machine(folder: Path) -> Iterator[Finding]:
     """Yield processor, graphics, memory, disk."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield Finding("machine", "processor", f"{_processor()}, {cores} cores to use")
-    yield _graphics()
+    yield from graphics()
     free = free_memory()
     memory = "unknown" if free is None else f"{free / GIGABYTE:.1f} GB free"
     if free is not None and free < PAPER_REPLAY:
@@ -147,25 +147,35 @@ def _package(requirement: Requirement, extra: str) -> Finding:
     return Finding("versions", name, version)
 
 
-def _graphics() -> Finding:
-    """Return the graphics card the driver knows, and whether torch can use it."""
-    card = _nvidia_card()
-    if card is None:
+def graphics() -> Iterator[Finding]:
+    """Yield the graphics cards the driver knows, and whether torch can use them."""
+    cards = _nvidia_cards()
+    if not cards:
         advice = "CPU only: use the mini scale; paper scale takes a CUDA graphics card"
-        return Finding("machine", "graphics", "no NVIDIA card found", "note", advice)
+        yield Finding("machine", "graphics", "no NVIDIA card found", "note", advice)
     torch = _version("torch")
-    if torch is not None and "+cpu" in torch:
-        advice = "torch is built without CUDA: install the CUDA build of the same version"
-        return Finding("machine", "graphics", card, "note", advice)
-    return Finding("machine", "graphics", card)
+    for number, (name, memory, free, driver, generation) in enumerate(cards):
+        row = "graphics" if len(cards) == 1 else f"graphics {number}"
+        value = f"{name}, {memory}, {free} free, driver {driver}, generation {generation}"
+        if torch is not None and "+cpu" in torch:
+            advice = "torch is built without CUDA: install the CUDA build of the same version"
+            yield Finding("machine", row, value, "note", advice)
+        elif float(generation) < WITH_BFLOAT16:
+            advice = "it has no bfloat16 units: stay with float32"
+            yield Finding("machine", row, value, "note", advice)
+        else:
+            yield Finding("machine", row, value)
 
 
-def _nvidia_card() -> str | None:
+def _nvidia_cards() -> list[list[str]]:
+    """Return name, memory, free memory, driver and generation of each card."""
     if shutil.which("nvidia-smi") is None:
-        return None
-    query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
+        return []
+    wanted = "name,memory.total,memory.free,driver_version,compute_cap"
+    query = ["nvidia-smi", f"--query-gpu={wanted}", "--format=csv,noheader"]
     done = subprocess.run(query, capture_output=True, text=True, check=False)
-    return "; ".join(done.stdout.split("\n")).strip("; ") or None if done.returncode == 0 else None
+    rows = [line.split(", ") for line in done.stdout.splitlines()]
+    return [row for row in rows if len(row) == 5] if done.returncode == 0 else []
 
 
 def camera_problems() -> dict[str, str | None]:

@@ -98,6 +98,18 @@ def test_update(tmp_path):
     assert "One small update, mirror" in done.stdout
 
 
+def test_without_a_card_the_benchmark_of_one_says_so_in_one_line(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run("update.py", "--device", "cuda", "--out", tmp_path)
+    message = "bench/update.py --device cuda: torch finds no graphics card here\n"
+    assert (caught.value.returncode, caught.value.stderr) == (2, message)
+
+
+def test_card():
+    done = run("card.py", "--scale", "debug", "--agents", "dreamerv3")
+    assert "| `dreamerv3` | 0.0" in done.stdout
+
+
 @pytest.mark.slow
 def test_only_checkouts_are_compared(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as caught:

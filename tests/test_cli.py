@@ -1,4 +1,5 @@
 import importlib.metadata
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -294,14 +295,17 @@ def test_one_opengl_camera_is_enough(monkeypatch):
     ("card", "torch", "verdict", "advice"),
     [
         (None, "2.13.0", "note", "mini scale"),
-        ("A100, 40 GB", "2.13.0+cpu", "note", "without CUDA"),
-        ("A100, 40 GB", "2.13.0", "ok", ""),
+        ("8.0", "2.13.0+cpu", "note", "without CUDA"),
+        ("7.5", "2.13.0", "note", "bfloat16"),
+        ("8.0", "2.13.0", "ok", ""),
     ],
 )
 def test_doctor_on_graphics(monkeypatch, card, torch, verdict, advice):
-    monkeypatch.setattr(doctor, "_nvidia_card", lambda: card)
+    cards = [] if card is None else [["A100", "40960 MiB", "40000 MiB", "550.54", card]]
+    monkeypatch.setattr(doctor, "_nvidia_cards", lambda: cards)
     monkeypatch.setattr(doctor, "_version", lambda name: torch)
-    found = doctor._graphics()
+    (found,) = doctor.graphics()
+    assert found.name == "graphics"
     assert found.verdict == verdict
     assert advice in found.advice
 
@@ -316,14 +320,35 @@ def test_doctor_warns_of_little_memory_and_disk(monkeypatch, tmp_path):
 
 def test_graphics_cards_are_read_from_the_driver(monkeypatch, tmp_path):
     tool = tmp_path / "nvidia-smi"
-    tool.write_text("#!/bin/sh\necho 'A100, 40960 MiB'\necho 'A100, 40960 MiB'\n")
+    row = "A100, 40960 MiB, 40000 MiB, 550.54, 8.0"
+    tool.write_text(f"#!/bin/sh\necho '{row}'\necho '{row}'\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert doctor._nvidia_card() == "A100, 40960 MiB; A100, 40960 MiB"
+    monkeypatch.setattr(doctor, "_version", lambda name: "2.13.0")
+    found = [*doctor.graphics()]
+    assert [each.name for each in found] == ["graphics 0", "graphics 1"]
+    assert found[1].value == "A100, 40960 MiB, 40000 MiB free, driver 550.54, generation 8.0"
     tool.write_text("#!/bin/sh\nexit 9\n")
-    assert doctor._nvidia_card() is None
+    assert doctor._nvidia_cards() == []
     tool.unlink()
-    assert doctor._nvidia_card() is None
+    assert doctor._nvidia_cards() == []
+
+
+def test_doctor_writes_a_report_to_be_sent(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "packages", lambda: [doctor.Finding("versions", "python", "3")])
+    monkeypatch.setattr(doctor, "cameras", lambda pictures: [])
+    path = tmp_path / "report.json"
+    assert cli.main(["doctor", "--folder", str(tmp_path), "--report", str(path)]) == 0
+    assert f"written to {path}" in capsys.readouterr().out.replace("\n", "")
+    told = json.loads(path.read_text())
+    assert told["findings"][0]["name"] == "python"
+    assert told["device"] in ("cpu", "cuda")
+    assert set(told["seconds_per_update"]) == {"dreamerv3 debug", "dreamerv3 mini"}
+    assert all(
+        each > 0 for each in (*told["seconds_per_update"].values(), *told["tflops"].values())
+    )
+    assert cli.main(["doctor", "--pictures", "1", "--report", str(tmp_path / "no" / "x")]) == 2
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_help_of_train_does_not_wait_for_torch():

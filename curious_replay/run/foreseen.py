@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from unittest import mock
@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 
 from curious_replay import plugins
 from curious_replay.agents.interface import Agent
@@ -32,18 +33,23 @@ from curious_replay.run.settings.agents import AGENTS
 from curious_replay.run.settings.config import Config
 
 MOMENTS = 2  # of Adam, beside each parameter
+NO_KERNEL = ("_unsafe_view", "empty", "empty_like", "empty_strided", "new_empty", "detach")
 _kept: list[Agent] = []  # fake agents: when one is freed, PyTorch 2.13 may crash
 
 
 @dataclass(frozen=True)
 class CardNeeds:
-    """Bytes of a card at the most crowded moment of an update."""
+    """What an update takes of a card: bytes at its most crowded moment, and work."""
 
     weights: int
     optimisers: int
     batch: int
     activations: int
     """Whatever else is alive then: outputs of layers, gradients."""
+    kernels: int = 0
+    """Operations that compute; on a card some are several."""
+    flops: int = 0
+    """Of products and convolutions, forward and backward."""
 
     @property
     def total(self) -> int:
@@ -77,7 +83,7 @@ def _count(config: Config, spaces: Spaces) -> CardNeeds:
             agent = make(config.agent, spaces, 0, "cpu")
         batch = _batch(config, spaces, agent)
         agent.update(batch)  # which makes the moments of Adam
-        alive.peak = alive.now
+        alive.peak, alive.kernels, alive.flops = alive.now, 0, 0
         agent.update(batch)
     _kept.append(agent)
     weights = _bytes([*agent.parameters(), *agent.buffers()])
@@ -85,7 +91,7 @@ def _count(config: Config, spaces: Spaces) -> CardNeeds:
     of_batch = sum(array.size * 4 for array in batch.values())
     optimisers = MOMENTS * learned
     rest = max(alive.peak - weights - optimisers - of_batch, 0)
-    return CardNeeds(weights, optimisers, of_batch, rest)
+    return CardNeeds(weights, optimisers, of_batch, rest, alive.kernels, alive.flops)
 
 
 def _batch(config: Config, spaces: Spaces, agent: Agent) -> dict[str, np.ndarray]:
@@ -109,18 +115,21 @@ def _bytes(tensors: Sequence[Tensor]) -> int:
     return sum(each.numel() * each.element_size() for each in tensors)
 
 
-class _Alive(TorchDispatchMode):
-    """Adds up the memory of all tensors that are made and not gone."""
+class _Alive(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up the memory of all tensors that are made and not gone, and counts operations."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.now = self.peak = 0
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now = self.peak = self.kernels = self.flops = 0
         self._sizes: dict[int, int] = {}
 
-    def __torch_dispatch__(
-        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
+        name = func.__name__.partition(".")[0]
+        computes = func.namespace == "aten" and not (func.is_view or name in NO_KERNEL)
+        self.kernels += computes
+        if flops := flop_registry.get(func.overloadpacket):
+            self.flops += flops(*args, **(kwargs or {}), out_val=made)
         for each in tree_leaves(made):
             if isinstance(each, Tensor):
                 self._hold(each.untyped_storage())

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from curious_replay.agents.interface import Agent
@@ -122,7 +122,8 @@ def check_card(needed: CardNeeds, free: int, batch_size: int, smaller: str) -> N
     left = room / FRAGMENTS - needed.constant
     windows = int(left * batch_size / (needed.total - needed.constant))
     fits = f"--train.batch-size {windows} would fit. " if windows >= 1 else ""
-    parts = ", ".join(f"{size(value)} {name}" for name, value in asdict(needed).items())
+    names = ("weights", "optimisers", "batch", "activations")
+    parts = ", ".join(f"{size(getattr(needed, name))} {name}" for name in names)
     raise PreflightError(
         f"an update needs about {size(needed.total * FRAGMENTS)} of the card's memory ({parts}); "
         f"{size(room)} are free: {fits}{smaller}. --train.device cpu needs no card"

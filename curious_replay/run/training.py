@@ -239,7 +239,8 @@ def _check_card(config: Config, agent: Agent, processes: int, console: Console) 
         console.print("card: what an update will take of it cannot be foreseen", highlight=False)
         return
     console.print(
-        f"card: {preflight.size(needed.total)} for an update, {preflight.size(free)} are free",
+        f"card: {preflight.size(needed.total)} for an update, {preflight.size(free)} are free; it "
+        f"is {needed.flops / 1e12:.2g} TFLOP in {needed.kernels:,} kernels",
         highlight=False,
     )
     # The agent has its weights there already.
