@@ -14,7 +14,7 @@ from curious_replay.errors import UsageError
 
 SMALLER = (
     "a smaller --train.batch-size or --agent.size, imagination from fewer states (--agent.starts), "
-    "or bfloat16 take less"
+    "or --train.precision bfloat16 take less"
 )
 """Options that make an update fit."""
 

@@ -63,7 +63,10 @@ class CardNeeds:
 
 
 def foresee(config: Config, spaces: Spaces) -> CardNeeds | None:
-    """Return what updates of these settings take; None if the agent cannot be tried so."""
+    """Return what updates of these settings take; None if the agent cannot be tried so.
+
+    A precision that is "auto" counts as float32: here is no card to ask.
+    """
     own = [[each.what, each.changed] for each in plugins.wanted()]
     told = {"config": config.to_json(), "spaces": asdict(spaces), "plugins": own}
     command = [sys.executable, "-m", "curious_replay.run.foreseen"]
@@ -81,6 +84,8 @@ def _count(config: Config, spaces: Spaces) -> CardNeeds:
         # Fake parameters cannot be moved, and need not be: they are on one device.
         with mock.patch.object(nn.Module, "to", lambda module, *_: module):
             agent = make(config.agent, spaces, 0, "cpu")
+        if config.train.precision != "auto":
+            agent.compute_in(config.train.precision)
         batch = _batch(config, spaces, agent)
         agent.update(batch)  # which makes the moments of Adam
         alive.peak, alive.kernels, alive.flops = alive.now, 0, 0

@@ -233,7 +233,8 @@ def _check_card(config: Config, agent: Agent, processes: int, console: Console) 
     free = card.free(agent.device)
     if free is None:
         return
-    share = replace(config.train, batch_size=config.train.batch_size // processes)
+    windows = config.train.batch_size // processes
+    share = replace(config.train, batch_size=windows, precision=agent.precision)
     needed = foreseen.foresee(replace(config, train=share), agent.spaces)
     if needed is None:
         console.print("card: what an update will take of it cannot be foreseen", highlight=False)
@@ -244,7 +245,7 @@ def _check_card(config: Config, agent: Agent, processes: int, console: Console) 
         highlight=False,
     )
     # The agent has its weights there already.
-    preflight.check_card(needed, free + needed.weights, share.batch_size, card.SMALLER)
+    preflight.check_card(needed, free + needed.weights, windows, card.SMALLER)
 
 
 def _check_camera(folder: Path, facts: EnvFacts) -> None:

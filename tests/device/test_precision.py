@@ -4,13 +4,13 @@ What would happen on a graphics card is tried on a CPU, with the shortcuts of CP
 """
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from device.test_agents_on_a_device import batch_for, every_agent, make
 from helpers.agents.batches import make_batch
-from helpers.device.memory import without_numbers
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from curious_replay.agents import dreamer_v2, precision
@@ -19,8 +19,7 @@ from curious_replay.agents.dreamer_v3 import DreamerV3
 from curious_replay.agents.interface import NonFiniteError
 from curious_replay.agents.precision import FIRST_SCALE, LossScale
 from curious_replay.agents.spaces import Spaces
-from curious_replay.run import Choice, preset
-from curious_replay.run.settings.agents import AGENTS
+from curious_replay.run import Choice, foreseen, preset
 
 CPU = torch.device("cpu")
 SPACES = Spaces(5, discrete=True, image=None, vector=4)
@@ -115,23 +114,17 @@ def test_a_weight_that_is_rounded_at_every_step_is_found(monkeypatch):
     assert max(casts.found.values()) >= 8
 
 
-def peaks(name, scale):
+def totals(name, scale):
+    """Bytes of an update in float32 and in bfloat16."""
     config = preset(Choice(env="crafter", agent=name, replay="curious", scale=scale))
-    pixels, shape = config.env.image_size, (config.train.batch_size, config.train.batch_length)
-    batch = make_batch(*shape, actions=17, size=pixels)
+    spaces = Spaces(17, discrete=True, image=(config.env.image_size,) * 2)
     for each in ("float32", "bfloat16"):
-        with without_numbers() as memory:
-            spaces = Spaces(17, discrete=True, image=(pixels, pixels))
-            agent = AGENTS[name].make(config.agent, spaces, 0, "cpu")
-            agent.compute_in(each)
-            agent.update(batch)
-            memory.peak = 0
-            agent.update(batch)
-        yield memory.peak
+        train = replace(config.train, precision=each)
+        yield foreseen.foresee(replace(config, train=train), spaces).total
 
 
 def test_half_precision_takes_less_memory():
-    exact, rounded = peaks("dreamerv3", "mini")
+    exact, rounded = totals("dreamerv3", "mini")
     assert rounded < exact
 
 
@@ -139,17 +132,8 @@ def test_half_precision_takes_less_memory():
 @pytest.mark.parametrize(("name", "share"), [("dreamerv3", 0.87), ("dreamerv2", 0.83)])
 def test_half_precision_takes_less_memory_at_paper_scale(name, share):
     """As docs/gpu.md says."""
-    exact, rounded = peaks(name, "paper")
+    exact, rounded = totals(name, "paper")
     assert rounded < share * exact
-
-
-def test_memory_is_that_of_tensors_that_are_alive():
-    with without_numbers() as memory:
-        kept = [torch.zeros(1000) for _ in range(3)]
-        torch.zeros(5000)
-        assert (memory.now, memory.peak) == (12_000, 32_000)
-        kept.clear()
-        assert memory.now == 0
 
 
 def test_values_after_an_update_are_of_weights_after_it(monkeypatch):
