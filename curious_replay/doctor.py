@@ -161,7 +161,7 @@ def graphics() -> Iterator[Finding]:
             advice = "torch is built without CUDA: install the CUDA build of the same version"
             yield Finding("machine", row, value, "note", advice)
         elif float(generation) < WITH_BFLOAT16:
-            advice = "it has no bfloat16 units: stay with float32"
+            advice = "no bfloat16 units: runs are in float32; try --train.precision float16"
             yield Finding("machine", row, value, "note", advice)
         else:
             yield Finding("machine", row, value)
