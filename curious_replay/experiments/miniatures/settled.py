@@ -9,14 +9,15 @@ from curious_replay.experiments.ladder import Footing, Rung
 def _ratios(footing: Footing) -> list[float]:
     """Return, for each run, the mean model loss of its last quarter by that of the one before.
 
-    NaN where metrics were not written often enough to tell.
+    A run that goes on after the change counts until then. NaN where metrics were not written often
+    enough to tell.
     """
     found = []
     for run in footing.runs:
-        step, loss = run.metrics["step"], run.metrics["model/loss"]
-        end = run.steps_done
+        frame, loss = run.metrics["frame"], run.metrics["model/loss"]
+        end = min(run.frames_done, run.first_change or run.frames_done)
         parts = [
-            stats.finite(loss[(step > end * low) & (step <= end * high)])
+            stats.finite(loss[(frame > end * low) & (frame <= end * high)])
             for low, high in ((0.75, 1.0), (0.5, 0.75))
         ]
         known = all(len(part) for part in parts)
