@@ -20,7 +20,7 @@ from helpers.pages import ROOT, TEXTS, shown
 from curious_replay import cli
 
 # Words of a page in place of which a reader puts their own.
-PLACEHOLDERS = {"runs/mini": "runs/debug", "8000": "40"}
+PLACEHOLDERS = {"runs/mini": "runs/debug", "8000": "40", "cuda": "cpu"}
 NAMES = {"envs": "toy/count", "sweep": "toy-mirror"}  # instead of NAME
 # What makes a command small; what comes last counts.
 SMALLER = {
@@ -53,7 +53,7 @@ NOT_RUN = {
     r"python docs/make_pictures\.py": "draws the pictures of this repository anew, for minutes",
     r"python docs/make_api\.py": "writes a page of this repository; tests/test_public.py compares",
     r"python examples/jax_loop\.py": "needs jax; tests/test_guests.py runs it where it is",
-    r"curious (train|fork|eval|sweep|report)": "the name of a command, within a sentence",
+    r"curious (train|fork|eval|sweep|report)|python -m curious_replay": "named within a sentence",
     r"\.ci/run|pytest .*|ruff .*|mypy": "what runs these tests, and runs beside them",
     r"mkdocs build --strict": "tests/test_docs.py builds the site",
     r"pip wheel .*|rm -rf build": "tests/test_wheel.py builds the wheel",

@@ -176,15 +176,13 @@ def test_a_miniature_answers_its_question(publish, tmp_path):
     page = (tmp_path / "results" / "mini-rooms-mini" / "README.md").read_text()
     assert "| a rung | at most 2 | 1.5 | 1, – | yes |" in page
     claim = "Curious Replay touches it five times sooner than uniform replay does"
-    found = "curious against uniform: 0 (0 to 0), better in 10 of 10, p = 0.001953"
+    found = "curious against uniform: 0 (0 to 0), better in 10 of 10, p = 0.002"
     asked = "**Q1** Does it adapt sooner when the world changes?"
     readme = (tmp_path / "README.md").read_text()
     assert f"| {asked} | {claim} | held | {found} |" in readme
     assert readme.count("mini-rooms-mini") == 0  # its table is on its own page
     answers = (tmp_path / "results" / "miniatures" / "README.md").read_text()
-    assert f"{claim} | held | curious against uniform | 0 (0 to 0) | 10 of 10 | 0.001953 |" in (
-        answers
-    )
+    assert f"{claim} | held | curious against uniform | 0 (0 to 0) | 10 of 10 | 0.002 |" in answers
     assert "(../mini-rooms-mini/README.md): the ladder holds" in answers
     assert "(`mini-rooms-parts`): not run yet" in answers
 
