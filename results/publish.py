@@ -25,6 +25,7 @@ from curious_replay.experiments.measured import judged_anew, pooled, shared
 from curious_replay.experiments.miniatures import answers
 from curious_replay.experiments.page import bars
 from curious_replay.experiments.results import LADDER, PAIRED, MeasureResult, Results, Row
+from curious_replay.experiments.verdict import Compared
 from curious_replay.report.tables import number
 from curious_replay.run.record.files import read_json, write_json
 
@@ -272,15 +273,23 @@ def _between(text: str, part: str, lines: list[str]) -> str:
 
 
 def _short(found: dict[str, Results]) -> list[str]:
-    """The questions with the verdict on each claim and the numbers behind it, a row for each."""
-    rows = ["| | Claim | Verdict | In numbers |", "|---|---|---|---|"]
+    """The questions with the verdicts on the leading claims, and the numbers behind them."""
+    rows = ["| | Claim | Verdict | Medians of seeds |", "|---|---|---|---|"]
     before = None
-    for question, claim in answers.claims(found):
-        numbers = "<br>".join(answers.sentence(one) for one in claim.compared)
+    for answer in filter(lambda each: each.leading, answers.judged(found)):
+        question, results = answer.question, answer.results
         told = "" if question is before else f"**{question.name}** {question.text}"
-        rows.append(f"| {told} | {claim.text} | {claim.word} | {numbers or '–'} |")
+        claim = f"[{answer.claim.text}](results/{results.experiment}-{results.scale}/README.md)"
+        numbers = "<br>".join(_in_short(answer, one) for one in answer.claim.compared)
+        rows.append(f"| {told} | {claim} | {answer.claim.word} | {numbers or '–'} |")
         before = question
     return [*rows, ""]
+
+
+def _in_short(answer: answers.Answer, one: Compared) -> str:
+    said = catalogue.find(answer.results.experiment).claims[answer.which]
+    ahead = f"; ahead on {one.better} of {one.pairs}" if said.kind == "better" else ""
+    return f"{answer.medians(one)}{ahead}, p = {answers.p_value(one)}"
 
 
 def _is_miniature(results: Results) -> bool:

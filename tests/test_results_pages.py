@@ -176,11 +176,13 @@ def test_a_miniature_answers_its_question(publish, tmp_path):
     page = (tmp_path / "results" / "mini-rooms-mini" / "README.md").read_text()
     assert "| a rung | at most 2 | 1.5 | 1, – | yes |" in page
     claim = "Curious Replay touches it five times sooner than uniform replay does"
-    found = "curious against uniform: 0 (0 to 0), better in 10 of 10, p = 0.002"
+    found = "curious 1004, uniform never; ahead on 10 of 10, p = 0.002"
+    link = f"[{claim}](results/mini-rooms-mini/README.md)"
     asked = "**Q1** Does it adapt sooner when the world changes?"
     readme = (tmp_path / "README.md").read_text()
-    assert f"| {asked} | {claim} | held | {found} |" in readme
-    assert readme.count("mini-rooms-mini") == 0  # its table is on its own page
+    assert f"| {asked} | {link} | held | {found} |" in readme
+    assert "So does balanced replay |" not in readme  # which does not lead
+    assert readme.count("mini-rooms-mini") == 1  # its table is on its own page
     answers = (tmp_path / "results" / "miniatures" / "README.md").read_text()
     assert f"{claim} | held | curious against uniform | 0 (0 to 0) | 10 of 10 | 0.002 |" in answers
     assert "(../mini-rooms-mini/README.md): the ladder holds" in answers
@@ -204,4 +206,5 @@ def test_seeds_that_are_missing_leave_a_registered_claim_open(publish, tmp_path)
             row["seeds"], row["values"] = row["seeds"][:9], row["values"][:9]
     assert publish(leave_a_sweep(tmp_path / "out" / "mini-mirror-mini", found)) == 0
     readme = (tmp_path / "README.md").read_text()
-    assert "in the new world than uniform replay | not tested | – |" in readme
+    claim = "Curious Replay reaches more goals in the new world than uniform replay"
+    assert f"[{claim}](results/mini-mirror-mini/README.md) | not tested | – |" in readme

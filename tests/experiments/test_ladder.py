@@ -10,7 +10,16 @@ import pytest
 from curious_replay import cli
 from curious_replay.experiments.jobs import jobs
 from curious_replay.experiments.ladder import Footing, Rung, climb
-from curious_replay.experiments.miniatures import MINIATURES, QUICK, answers, arms, mirror, rooms
+from curious_replay.experiments.miniatures import (
+    MINIATURES,
+    QUICK,
+    answers,
+    arms,
+    assay,
+    lava,
+    mirror,
+    rooms,
+)
 from curious_replay.experiments.miniatures.policies import chooses, play
 from curious_replay.experiments.results import Results
 
@@ -77,6 +86,8 @@ class Seeded:
     [
         (mirror.TURNED, 20, 160),  # 20 episodes of 8 steps at most
         (rooms.NEW_OBJECT, 30, 40),  # thirty cells away
+        pytest.param(assay.BALL, 30, 100, marks=pytest.mark.slow, id=assay.BALL.name),
+        (lava.LAVA, 20 * 5, 20 * 8),  # 20 episodes; four steps ahead and a turn or more
     ],
     ids=lambda each: getattr(each, "name", ""),
 )

@@ -49,6 +49,11 @@ class MiniGridWorld(gymnasium.Env[Any, np.int64]):
         self.action_space = spaces.Discrete(int(game.action_space.n))
         self._started = False
 
+    @property
+    def game(self) -> MiniGridEnv:
+        """MiniGrid's own game: the whole grid, and where the agent is in it."""
+        return self._game
+
     def step(
         self, action: np.int64 | int
     ) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:

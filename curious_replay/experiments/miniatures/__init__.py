@@ -4,13 +4,23 @@ Each experiment here has a ladder of sanity, and is registered before the runs t
 made. docs/miniatures.md says what shrinks and what stays.
 """
 
-from curious_replay.experiments.miniatures import mirror, mirror_variants, rooms, unchanged
+from curious_replay.experiments.miniatures import (
+    assay,
+    lava,
+    mirror,
+    mirror_variants,
+    rooms,
+    unchanged,
+)
 from curious_replay.experiments.miniatures.quick import quick
 
 MINIATURES = (
     mirror.TURNED,
     mirror.PARTS,
     mirror_variants.FIRST,
+    mirror_variants.SECOND,
+    lava.LAVA,
+    assay.BALL,
     mirror_variants.NOISE,
     unchanged.SAME,
     unchanged.COSTS,

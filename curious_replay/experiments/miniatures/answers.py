@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from curious_replay.experiments.results import ClaimResult, Results
 from curious_replay.experiments.verdict import Compared
 from curious_replay.report.tables import Cell, Table, number
@@ -23,9 +25,12 @@ QUESTIONS = (
         "Q1",
         "Does it adapt sooner when the world changes?",
         (
+            ("mini-assay", 0), ("mini-assay", 1),
             ("mini-rooms", 0), ("mini-rooms", 1), ("mini-rooms-parts", 0),
             ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror", 3),
             ("mini-mirror-first", 0), ("mini-mirror-first", 1),
+            ("mini-mirror-v2", 0), ("mini-mirror-v2", 1), ("mini-mirror-v2", 2),
+            ("mini-lava", 0), ("mini-lava", 1), ("mini-lava", 2), ("mini-lava", 3),
         ),
     ),
     Question(
@@ -51,6 +56,16 @@ QUESTIONS = (
         (("mini-mirror-back", 0), ("mini-mirror-back", 1)),
     ),
 )  # fmt: skip
+LEADING = frozenset({
+    ("mini-assay", 0), ("mini-assay", 1), ("mini-rooms", 0),
+    ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror-first", 0),
+    ("mini-mirror-v2", 0), ("mini-mirror-v2", 2), ("mini-lava", 0), ("mini-lava", 1),
+    ("mini-mirror-parts", 0), ("mini-mirror-parts", 1),
+    ("mini-mirror-same", 0), ("mini-mirror-same", 1), ("mini-mirror-costs", 2),
+    ("mini-mirror-noise", 0),
+    ("mini-mirror-back", 0), ("mini-mirror-back", 1),
+})  # fmt: skip
+"""Those for who reads no further, with what was not shown or contradicted among them."""
 CAPTION = (
     "Each claim, how it fared, and the comparisons behind it, seed by seed. Effect: typical ratio "
     "of times, or difference, first against second, with its 95 % interval. p: Wilcoxon's "
@@ -59,43 +74,72 @@ CAPTION = (
 COLUMNS = ("question", "claim", "verdict", "compared", "effect, 95 % interval", "better in", "p")
 
 
-def claims(found: Mapping[str, Results]) -> Iterator[tuple[Question, ClaimResult]]:
-    """Yield each question with each claim that answers it, of experiments that have results."""
+class Answer(NamedTuple):
+    """A claim that answers a question, as it was judged."""
+
+    question: Question
+    results: Results
+    which: int
+    """Its place among the claims of the experiment."""
+
+    @property
+    def claim(self) -> ClaimResult:
+        """The claim."""
+        return self.results.claims[self.which]
+
+    @property
+    def leading(self) -> bool:
+        """Whether it is for who reads no further."""
+        return (self.results.experiment, self.which) in LEADING
+
+    def medians(self, one: Compared) -> str:
+        """Say what is typical of the two that are compared: medians of seeds, never counted."""
+        rows = {
+            row.method: row.values
+            for measure in self.results.measures
+            if measure.name == self.claim.measure
+            for row in measure.rows
+            if row.task == one.task
+        }
+        return ", ".join(f"{name} {_median(rows[name])}" for name in (one.first, one.second))
+
+
+def judged(found: Mapping[str, Results]) -> Iterator[Answer]:
+    """Yield each answer to each question, of experiments that have results."""
     for question in QUESTIONS:
         for name, index in question.claims:
-            judged = found[name].claims if name in found else []
-            for claim in judged[index : index + 1]:
-                yield question, claim
+            if name in found and index < len(found[name].claims):
+                yield Answer(question, found[name], index)
 
 
 def table(found: Mapping[str, Results]) -> Table:
     """Answer what can be answered from these results, by the name of the experiment."""
     rows: list[list[Cell]] = []
-    for question, claim in claims(found):
+    for answer in judged(found):
+        question, claim = answer.question, answer.claim
         first: list[Cell] = [f"{question.name}: {question.text}", claim.text, claim.word]
         for one in claim.compared:
             pair = f"{one.first} against {one.second}"
             wins = f"{one.better} of {one.pairs}"
-            rows.append([*first, pair, _effect(one), wins, _p(one)])
+            rows.append([*first, pair, _effect(one), wins, p_value(one)])
         if not claim.compared:
             rows.append([*first, "", "", "", ""])
     return Table("answers", CAPTION, COLUMNS, rows)
 
 
-def sentence(one: Compared) -> str:
-    """Say what came out of a comparison."""
-    return (
-        f"{one.first} against {one.second}: {_effect(one)}, better in {one.better} of {one.pairs}, "
-        f"p = {_p(one)}"
-    )
+def p_value(one: Compared) -> str:
+    """Say how likely so large a difference is by chance, corrected for the whole experiment."""
+    return _number(None if one.corrected is None else float(f"{one.corrected:.2g}"))
 
 
 def _effect(one: Compared) -> str:
     return f"{_number(one.effect)} ({_number(one.low)} to {_number(one.high)})"
 
 
-def _p(one: Compared) -> str:
-    return _number(None if one.corrected is None else float(f"{one.corrected:.2g}"))
+def _median(values: Sequence[float | None]) -> str:
+    """Return the median, of which "never" is more than any number."""
+    found = float(np.median([math.inf if value is None else value for value in values]))
+    return "never" if math.isinf(found) else number(found)
 
 
 def _number(value: float | None) -> str:

@@ -11,8 +11,6 @@ from curious_replay.experiments.ladder import Footing, Rung
 from curious_replay.experiments.miniatures.policies import Policy, play
 from curious_replay.experiments.miniatures.settled import SETTLED
 
-WALKS = 4
-"""How often chance is tried for each seed."""
 STAY_WINDOW = 2_000
 """Steps that an explorer must not spend in a corner."""
 Cell = tuple[int, ...]
@@ -31,6 +29,10 @@ class World(NamedTuple):
     """Steps of chance before it appears, so that chance may be anywhere by then."""
     chance: Policy
     oracle: Policy
+    contact: int = 5
+    """The contact that chance does not come to within the budget, counted from 1."""
+    walks: int = 4
+    """How often chance is tried for each seed."""
     cell: float = 1.0
     """Side of the cells that coverage is counted in, in units of positions."""
 
@@ -81,13 +83,13 @@ def ladder(world: World, coverage: float) -> tuple[Rung, ...]:
         ),
         SETTLED,
         Rung(
-            "steps of an oracle to contact 5",
+            f"steps of an oracle to contact {world.contact}",
             lambda footing: _to_contact(footing, world, world.oracle, walks=1, warm=0),
             at_most=world.budget / 5,
         ),
         Rung(
-            "steps of a random policy to contact 5",
-            lambda footing: _to_contact(footing, world, world.chance, WALKS, world.warm),
+            f"steps of a random policy to contact {world.contact}",
+            lambda footing: _to_contact(footing, world, world.chance, world.walks, world.warm),
             at_least=world.budget,
         ),
     )
@@ -124,11 +126,11 @@ def _stays(footing: Footing, world: World) -> list[float]:
 def _to_contact(
     footing: Footing, world: World, policy: Policy, walks: int, warm: int
 ) -> list[float]:
-    """Return a policy's steps from the appearance of the object to the 5th contact with it."""
+    """Return a policy's steps from the appearance of the object to the n-th contact with it."""
     found = []
-    for seed in (WALKS * run.seed + walk for run in footing.runs for walk in range(walks)):
+    for seed in (world.walks * run.seed + walk for run in footing.runs for walk in range(walks)):
         before = (world.empty, warm)
         rows = play(footing.config, policy, world.shown, world.budget, seed, before)
         steps = np.arange(1, 1 + world.budget)
-        found.append(interaction.frames_to_nth(steps, rows["log_contacts"], 5))
+        found.append(interaction.frames_to_nth(steps, rows["log_contacts"], world.contact))
     return found

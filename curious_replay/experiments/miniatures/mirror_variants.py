@@ -1,12 +1,14 @@
-"""The task that turns round, under other conditions: with noise, and without a fork.
+"""The task that turns round, under other conditions: noise, no fork, another agent.
 
-Both are `toy/mirror` as in `mirror`: the same T0, the same measures.
+All are `toy/mirror` as in `mirror`, with the same measures; the first two have the same T0.
 """
 
 from typing import Any
 
 from curious_replay.experiments.experiment import Claim, Experiment, Registration, Trunk
-from curious_replay.experiments.miniatures import arms, mirror
+from curious_replay.experiments.ladder import Rung
+from curious_replay.experiments.miniatures import arms, mirror, tasks
+from curious_replay.experiments.miniatures.settled import SETTLED_V2
 from curious_replay.run.settings.presets import Settings
 
 _SETTINGS: Settings = {
@@ -17,10 +19,10 @@ _SETTINGS: Settings = {
 _DEBUG: Settings = {"env.schedule": ((0, "straight"), (60, "mirrored"))}
 _TRUNK = Trunk("uniform", until={"mini": mirror.T0, "debug": 60})
 _SHARED: dict[str, Any] = {
-    "tasks": (mirror.TASK,),
+    "tasks": (mirror.WORLD,),
     "measures": (
-        mirror.reached(mirror.T0, mirror.T1),
-        mirror.until_solved(mirror.T0, mirror.T1),
+        tasks.reached(mirror.T0, mirror.T1),
+        mirror.TASK.until_solved(mirror.T0, mirror.T1),
     ),
     "ladder": mirror.LADDER,
     "debug_methods": (arms.UNIFORM, arms.CURIOUS),
@@ -38,7 +40,7 @@ def _more_goals(where: str) -> Claim:
 _SOONER = Claim(
     "Curious Replay solves the task again sooner than uniform replay",
     [(arms.CURIOUS, arms.UNIFORM)],
-    measure=mirror.SOLVED,
+    measure=tasks.SOLVED,
 )
 
 NOISE = Experiment(
@@ -80,4 +82,50 @@ FIRST = Experiment(
     # Settings are those of `mirror`, and were not tuned again.
     registered=Registration(on="2026-11-18", first_seed=400, tuned=(0, 1, 2), significant=0.01),
     **_SHARED,
+)
+
+_V2_T0, _V2_END = 8_000, 10_500
+"""Steps: DreamerV2 learns half as often, and is quicker."""
+
+SECOND = Experiment(
+    name="mini-mirror-v2",
+    where="Q1 in miniature",
+    title="Goals reached after all moves are mirrored, with DreamerV2",
+    tasks=(mirror.WORLD,),
+    methods=arms.arms("dreamerv2", arms.UNIFORM, arms.TD, arms.CURIOUS),
+    measures=(
+        tasks.reached(_V2_T0, _V2_END),
+        mirror.TASK.until_solved(_V2_T0, _V2_END),
+    ),
+    seeds=10,
+    settings={
+        "mini": {
+            **mirror.QUIET,
+            # Nothing scales the returns of DreamerV2: with less, its policy no longer tries
+            # anything once the task is solved, and finds back with no kind of replay.
+            "agent.entropy": 2e-2,
+            "env.schedule": ((0, "straight"), (_V2_T0, "mirrored")),
+            "train.steps": _V2_END,
+        },
+        "debug": _DEBUG,
+    },
+    trunk=Trunk("uniform", until={"mini": _V2_T0, "debug": 60}),
+    claim=_more_goals("with DreamerV2"),
+    also=(
+        _SOONER,
+        Claim("It reaches more goals than TD replay", [(arms.CURIOUS, arms.TD)]),
+    ),
+    debug_methods=(arms.UNIFORM, arms.CURIOUS),
+    registered=Registration(on="2026-11-18", first_seed=700, tuned=(0, 1), significant=0.01),
+    ladder=mirror.TASK.ladder(
+        Rung(
+            "steps until the trunk solves its task",
+            mirror.TASK.until_learned,
+            at_most=0.75 * _V2_T0,
+        ),
+        "mirrored",
+        _V2_END - _V2_T0,
+        SETTLED_V2,
+    ),
+    scales=("mini", "debug"),
 )

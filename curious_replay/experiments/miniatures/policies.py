@@ -10,7 +10,8 @@ from curious_replay.run.worlds.environments import make_env
 
 Array = np.ndarray
 Policy = Callable[[np.random.Generator, Mapping[str, Any]], Any]
-"""From a generator and the environment's latest info to an action."""
+"""From a generator and the environment's latest info, in which the environment itself is `world`
+for who knows more than can be seen, to an action."""
 
 
 def play(
@@ -37,7 +38,7 @@ def play(
         for step in range(warm + steps):
             if step == warm:
                 env.unwrapped.set_phase(phase)
-            _, reward, terminated, truncated, info = env.step(policy(rng, info))
+            _, reward, terminated, truncated, info = env.step(policy(rng, {**info, "world": env}))
             last = bool(terminated or truncated)
             logged = {name: value for name, value in info.items() if name.startswith("log_")}
             rows.append({"reward": float(reward), "last": last, **logged})

@@ -9,7 +9,7 @@ from curious_replay.analysis import returns
 from curious_replay.analysis.load import Run
 from curious_replay.experiments.experiment import Claim, Experiment, Measure, Registration, each
 from curious_replay.experiments.ladder import Rung
-from curious_replay.experiments.miniatures import arms, mirror
+from curious_replay.experiments.miniatures import arms, mirror, tasks
 
 END = 2_500
 """Steps."""
@@ -20,20 +20,20 @@ def _at_the_end(run: Run) -> float:
     return returns.just_before(played["step"], played["return"], run.steps_done)
 
 
-_GOALS = mirror.reached(0, END)
+_GOALS = tasks.reached(0, END)
 _RETURN = Measure("return of the last 20 episodes", each(_at_the_end))
 _PAIRS = [(arms.CURIOUS, arms.UNIFORM), (arms.BALANCED, arms.UNIFORM)]
 _SHARED: dict[str, Any] = {
     "where": "Q4 in miniature",
-    "tasks": (mirror.TASK,),
+    "tasks": (mirror.WORLD,),
     "seeds": 10,
     "settings": {
         "mini": {**mirror.QUIET, "env.schedule": ((0, "straight"),), "train.steps": END},
         "debug": {"env.schedule": ((0, "straight"),)},
     },
     "test": "pairs",
-    "ladder": mirror.ladder(
-        Rung("steps until uniform replay solves it", mirror.until_learned, at_most=0.8 * END),
+    "ladder": mirror.TASK.ladder(
+        Rung("steps until uniform replay solves it", mirror.TASK.until_learned, at_most=0.8 * END),
         "straight",
         END,
     ),

@@ -1,0 +1,110 @@
+"""Walls become lava: `minigrid/lava`, a world that others wrote, with DreamerV3.
+
+The agent, which sees what is before it, learns the way through a gap in a wall to a goal. At T0 all
+inner walls become lava: who walks into it has lost, and nothing looks as it did.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from curious_replay.experiments.experiment import Claim, Experiment, Registration, Trunk
+from curious_replay.experiments.ladder import Rung
+from curious_replay.experiments.miniatures import arms, mirror
+from curious_replay.experiments.miniatures.policies import chooses
+from curious_replay.experiments.miniatures.tasks import SOLVED, GoalTask, mean_return
+
+AGENT = "dreamerv3"
+T0, END = 10_000, 13_000
+"""Steps, which are frames here: walls become lava, the end."""
+LEFT, RIGHT, FORWARD = range(3)
+Pose = tuple[int, int, int]
+"""Column, row, and direction: right, down, left, up."""
+
+
+def oracle(rng: np.random.Generator, info: Mapping[str, Any]) -> int:
+    """Take the first action of a shortest way to the goal."""
+    game = info["world"].unwrapped.game
+    x, y = game.agent_pos
+    begin: Pose = (int(x), int(y), int(game.agent_dir))
+    first: dict[Pose, int | None] = {begin: None}
+    waiting = deque([begin])
+    while waiting:
+        pose = waiting.popleft()
+        cell = game.grid.get(*pose[:2])
+        found = first[pose]
+        if cell is not None and cell.type == "goal" and found is not None:
+            return found
+        for action, after in _moves(game, pose):
+            if after not in first:
+                first[after] = action if found is None else found
+                waiting.append(after)
+    raise AssertionError("the goal cannot be reached")
+
+
+def _moves(game: Any, pose: Pose) -> Iterator[tuple[int, Pose]]:
+    """Yield each action that does no harm, and where it leads."""
+    x, y, direction = pose
+    yield LEFT, (x, y, (direction - 1) % 4)
+    yield RIGHT, (x, y, (direction + 1) % 4)
+    across, down = ((1, 0), (0, 1), (-1, 0), (0, -1))[direction]
+    ahead = game.grid.get(x + across, y + down)
+    if ahead is None or ahead.type == "goal":
+        yield FORWARD, (x + across, y + down, direction)
+
+
+TASK = GoalTask(within=8.0, oracle=oracle, chance=chooses(3))
+"""6 steps are the least on average."""
+
+LAVA = Experiment(
+    name="mini-lava",
+    where="Q1 in miniature",
+    title="Return of episodes, and steps until a task is solved again, after walls become lava",
+    tasks=("minigrid/lava",),
+    methods=arms.arms(AGENT, arms.UNIFORM, arms.TD, arms.CURIOUS, arms.BALANCED),
+    measures=(mean_return(T0, END), TASK.until_solved(T0, END)),
+    seeds=10,
+    settings={
+        "mini": {
+            **mirror.QUIET,
+            "env.size": 5,
+            "env.schedule": ((0, "walls"), (T0, "lava")),
+            "train.steps": END,
+            "train.log_every": 500,
+            "eval.every": 0,
+            "record.video_every": 0,
+        },
+        "debug": {"env.size": 5, "env.schedule": ((0, "walls"), (60, "lava")), "env.length": 20},
+    },
+    trunk=Trunk("uniform", until={"mini": T0, "debug": 60}),
+    claim=Claim(
+        "Episodes between lava end with more reward with Curious Replay than with uniform replay",
+        [(arms.CURIOUS, arms.UNIFORM)],
+    ),
+    also=(
+        Claim(
+            "Curious Replay solves the task again sooner than uniform replay",
+            [(arms.CURIOUS, arms.UNIFORM)],
+            measure=SOLVED,
+        ),
+        Claim(
+            "Curious Replay solves the task again sooner than TD replay",
+            [(arms.CURIOUS, arms.TD)],
+            measure=SOLVED,
+        ),
+        Claim(
+            "With balanced replay, too, episodes end with more reward than with uniform replay",
+            [(arms.BALANCED, arms.UNIFORM)],
+        ),
+    ),
+    debug_methods=(arms.UNIFORM, arms.CURIOUS),
+    registered=Registration(on="2026-11-18", first_seed=600, tuned=(0,), significant=0.01),
+    ladder=TASK.ladder(
+        Rung("steps until the trunk solves its task", TASK.until_learned, at_most=0.9 * T0),
+        "lava",
+        END - T0,
+    ),
+    scales=("mini", "debug"),
+)
