@@ -17,6 +17,7 @@ thread, in time of the processor; a change of the code is judged beside the chec
 On a graphics card only the agents take part, at any scale:
 
     python bench/update.py --device cuda --scale paper
+    python bench/update.py --device cuda --scale paper --graphs
 """
 
 import argparse
@@ -251,6 +252,8 @@ def agent_rows(options: argparse.Namespace) -> dict[str, Any]:
         agent = AGENTS[name].make(
             replace(settings.agent, **BEGUN.get(name, {})), spaces, 0, options.device
         )
+        if options.graphs:
+            agent.use_graphs(())
         shape = settings.train.batch_size, settings.train.batch_length
         batch = random_batch(*shape, actions, pixels)
         for stream, wanted in agent.streams.items():
@@ -260,7 +263,8 @@ def agent_rows(options: argparse.Namespace) -> dict[str, Any]:
         works[row] = partial(agent.update, batch)
         total = sum(p.numel() for p in agent.parameters() if p.requires_grad)
         rows[row] = {"batch": shape, "pixels": pixels, "parameters": total, "turns": []}
-        works[row]()  # the first allocates
+        for _ in range(WARM_UPS if options.graphs else 1):  # the first allocates, one is recorded
+            works[row]()
     for _ in range(options.rounds):
         for name, work in works.items():
             rows[name]["turns"].append(timed(work)()["seconds"])
@@ -300,6 +304,7 @@ def main() -> None:
     parser.add_argument("--agents", nargs="*", default=[*AGENTS], choices=[*AGENTS])
     parser.add_argument("--scale", default="mini", choices=SCALES, help="of --agents")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="of --agents")
+    parser.add_argument("--graphs", action="store_true", help="repeat a recorded update, on cuda")
     parser.add_argument("--small", nargs="*", default=SMALL, choices=SMALL)
     parser.add_argument("--against", type=Path, help="another checkout, for small updates of both")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON")
@@ -308,6 +313,8 @@ def main() -> None:
         if not torch.cuda.is_available():
             parser.exit(2, "bench/update.py --device cuda: torch finds no graphics card here\n")
         options.sizes, options.small = [], []  # races of processors
+    elif options.graphs:
+        parser.error("--graphs needs --device cuda")
 
     if options.against is not None and not (options.against / "curious_replay").is_dir():
         parser.error(f"--against must be a checkout of this project, got {options.against}")

@@ -105,6 +105,12 @@ def test_without_a_card_the_benchmark_of_one_says_so_in_one_line(tmp_path):
     assert (caught.value.returncode, caught.value.stderr) == (2, message)
 
 
+def test_graphs_are_measured_on_a_card_only(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run("update.py", "--graphs", "--out", tmp_path)
+    assert caught.value.stderr.endswith("error: --graphs needs --device cuda\n")
+
+
 def test_card():
     done = run("card.py", "--scale", "debug", "--agents", "dreamerv3")
     assert "| `dreamerv3` | 0.0" in done.stdout

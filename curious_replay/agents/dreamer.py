@@ -19,10 +19,11 @@ from curious_replay.agents.blocks.maths import symlog
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.rssm import State
 from curious_replay.agents.blocks.shortcuts.lookup import Features, OneHotFeatures, pays, stack
-from curious_replay.agents.feedback import FiniteCheck, to_numpy
-from curious_replay.agents.interface import Agent, Arrays, Feedback, PolicyState
+from curious_replay.agents.feedback import FiniteCheck, UpdateReport, to_numpy
+from curious_replay.agents.interface import Arrays, PolicyState
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.together import together
+from curious_replay.agents.updates import DeviceAgent, Fields
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 from curious_replay.errors import UsageError
 
@@ -124,7 +125,7 @@ class Behaviour(nn.Module, ABC):
         return reward(self.imagine(model, start, generator.clone_state(), steps))
 
 
-class Dreamer(Agent):
+class Dreamer(DeviceAgent):
     """A world model, and something that acts and learns inside it."""
 
     model: WorldModel
@@ -163,14 +164,21 @@ class Dreamer(Agent):
         it is `unread` and would have to be imagined for nothing else.
         """
 
-    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
+    @property
+    def fields(self) -> Collection[str]:
+        """See `DeviceAgent.fields`."""
+        seen = {"image": self.spaces.image, "vector": self.spaces.vector}
+        observed = [name for name, there in seen.items() if there]
+        return [*observed, "action", "reward", "is_first", "is_terminal"]
+
+    def learn(self, batch: Fields, unread: Collection[str], known: Arrays | None) -> UpdateReport:
         """Train the world model on the batch, then actor and critic from its states."""
         self.finite = FiniteCheck(self.device)
-        replayed = self.load(batch)
+        replayed = self.load(batch, known)
         learned = self.train_world_model(replayed)
         outputs, td = self.train_actor_critic(replayed, learned.start, unread=unread)
         metrics = {**learned.metrics, **outputs.metrics}
-        return self.finite.feedback({**learned.signals, **td}, metrics)
+        return self.finite.report({**learned.signals, **td}, metrics)
 
     def check_sharing(self, processes: int, windows: int, length: int) -> None:
         """See `Agent.check_sharing`."""
@@ -179,6 +187,20 @@ class Dreamer(Agent):
             raise UsageError(
                 f"--agent.starts {self.starts} lets imagination begin from {count} states, which "
                 f"{processes} processes cannot share evenly: choose another, as 1.0"
+            )
+
+    def use_graphs(self, unread: Collection[str]) -> None:
+        """See `Agent.use_graphs`."""
+        self.refuse_foresight(unread)
+        super().use_graphs(unread)
+
+    def refuse_foresight(self, unread: Collection[str]) -> None:
+        """Refuse graphs where numbers are drawn from a copy of the generator; see `foresee`."""
+        if self.foresees(unread):
+            raise UsageError(
+                f"--train.graphs: --agent.starts {self.starts} with the signal td cannot be "
+                "recorded, as it draws random numbers twice: use --agent.starts 1.0, a rule that "
+                "does not read td (without --record.keep-at), or leave out --train.graphs"
             )
 
     def foresees(self, unread: Collection[str]) -> bool:
@@ -265,7 +287,8 @@ class Dreamer(Agent):
     def open_loop(self, batch: Arrays, context: int) -> np.ndarray:
         """See `Agent.open_loop`; latents are the most likely ones, so that nothing is drawn."""
         replayed = self.load(batch)
-        seen = self.load({name: array[:, :context] for name, array in batch.items()})
+        shown = {name: array[:, :context] for name, array in batch.items()}
+        seen = self.load(shown, known=shown)
         states = self.model.believe(seen, None).states
         features = [*states.feature]
         state = State(states.deter[-1], states.stoch[-1])
@@ -275,9 +298,12 @@ class Dreamer(Agent):
         picture = self.model.picture(torch.stack(features)) + 0.5
         return to_numpy((picture.clamp(0, 1) * 255).round().transpose(0, 1)).astype(np.uint8)
 
-    def load(self, batch: Arrays) -> Replayed:
-        """Return arrays [B, T, ...] of replay as tensors [T, B, ...] on the device."""
-        flipped = {name: np.ascontiguousarray(x.swapaxes(0, 1)) for name, x in batch.items()}
+    def load(self, batch: Fields, known: Arrays | None = None) -> Replayed:
+        """Return fields [B, T, ...] of replay as tensors [T, B, ...] on the device.
+
+        See `DeviceAgent.learn` for `known`.
+        """
+        flipped = {name: batch[name].swapaxes(0, 1) for name in self.fields}
         action = self._load(flipped["action"])
         return Replayed(
             *self.observed(flipped),
@@ -285,10 +311,10 @@ class Dreamer(Agent):
             reward=self._load(flipped["reward"]),
             is_first=self._load(flipped["is_first"]).bool(),
             cont=1 - self._load(flipped["is_terminal"]),
-            begins=[bool(step.any()) for step in flipped["is_first"]],
+            begins=None if known is None else [bool(step.any()) for step in known["is_first"].T],
         )
 
-    def observed(self, fields: Arrays) -> tuple[Tensor | None, Tensor | None]:
+    def observed(self, fields: Fields) -> tuple[Tensor | None, Tensor | None]:
         """Return image and vector as the networks want them, [..., H, W, 3] and [..., V]."""
         image = vector = None
         if self.spaces.image is not None:

@@ -26,10 +26,11 @@ from curious_replay.agents.blocks.slow_copy import SlowCopy
 from curious_replay.agents.configs.dreamer_pro import DreamerProConfig
 from curious_replay.agents.dreamer import WorldModelOutputs
 from curious_replay.agents.dreamer_v2 import ActorCritic, DreamerV2, V2Model, style_of
-from curious_replay.agents.feedback import FiniteCheck
-from curious_replay.agents.interface import Arrays, Feedback
+from curious_replay.agents.feedback import FiniteCheck, UpdateReport
+from curious_replay.agents.interface import Arrays
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.together import together
+from curious_replay.agents.updates import Fields
 from curious_replay.agents.world_model import Replayed, embed
 from curious_replay.errors import UsageError
 
@@ -61,17 +62,17 @@ class DreamerPro(DreamerV2):
         """See `Dreamer.make_behaviour`."""
         return ProActorCritic(self.config, self.spaces, self.model.features)
 
-    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
+    def learn(self, batch: Fields, unread: Collection[str], known: Arrays | None) -> UpdateReport:
         """Train everything on two views of the batch; signals are the mean over both."""
         self.finite = FiniteCheck(self.device)
-        views = self.two_views(self.load(batch))
+        views = self.two_views(self.load(batch, known))
         learned = self.train_world_model(views)
         outputs, td = self.train_actor_critic(views, learned.start, unread=unread)
         signals = {
             name: torch.stack(signal.chunk(2, 1)).mean(0)
             for name, signal in {**learned.signals, **td}.items()
         }
-        return self.finite.feedback(signals, {**learned.metrics, **outputs.metrics})
+        return self.finite.report(signals, {**learned.metrics, **outputs.metrics})
 
     def two_views(self, replayed: Replayed) -> Replayed:
         """Return the batch twice, [T, 2 B, ...], each of its windows moved by some pixels."""

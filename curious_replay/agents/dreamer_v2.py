@@ -37,6 +37,7 @@ from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.interface import Arrays
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.together import together
+from curious_replay.agents.updates import Fields
 from curious_replay.agents.world_model import Belief, Replayed, WorldModel
 
 
@@ -71,9 +72,9 @@ class DreamerV2(Dreamer):
         """See `Dreamer.make_behaviour`."""
         return ActorCritic(self.config, self.spaces, self.model.features)
 
-    def load(self, batch: Arrays) -> Replayed:
+    def load(self, batch: Fields, known: Arrays | None = None) -> Replayed:
         """See `Dreamer.load`; rewards are transformed here, once for all that learn from them."""
-        replayed = super().load(batch)
+        replayed = super().load(batch, known)
         if self.config.reward_transform == "tanh":
             replayed = replayed._replace(reward=replayed.reward.tanh())
         return replayed

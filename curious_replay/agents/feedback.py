@@ -6,6 +6,7 @@ the host tells it next. So nothing is read before the end of an update, and all 
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,6 +16,35 @@ from curious_replay.agents.blocks.maths import is_finite
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.interface import Feedback, NonFiniteError
 from curious_replay.agents.together import together
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """What an update has to say, in one row of numbers that is still on the device."""
+
+    numbers: Tensor
+    """float32: a flag for each term, 1 where it is finite, then metrics, then signals."""
+    terms: list[str]
+    metrics: list[str]
+    signals: dict[str, torch.Size]
+    """Shapes [T, B]."""
+
+    def read(self) -> Feedback:
+        """Bring everything to the host in one copy: signals [B, T], and metrics as numbers.
+
+        Raises `NonFiniteError` with the first of the terms that were not finite.
+        """
+        counts = [len(self.terms), len(self.metrics), *(s.numel() for s in self.signals.values())]
+        flags, values, *rows = np.split(to_numpy(self.numbers), np.cumsum(counts)[:-1])
+        if not flags.all():
+            raise NonFiniteError(self.terms[flags.argmin()])
+        return Feedback(
+            {
+                name: row.reshape(shape).T
+                for (name, shape), row in zip(self.signals.items(), rows, strict=True)
+            },
+            dict(zip(self.metrics, values.tolist(), strict=True)),
+        )
 
 
 class FiniteCheck:
@@ -28,10 +58,7 @@ class FiniteCheck:
         """bool, a scalar on the device: whether everything was finite so far."""
         self._names: list[str] = []
         self._flags: list[Tensor] = []
-        self._optimisers: list[Optimiser] = []
-        self._scaled: list[Optimiser] = []  # of float16, and whether each made its step
-        self._moved: list[Tensor] = []
-        self._scales: dict[str, Tensor] = {}
+        self._scales: dict[str, Tensor] = {}  # of float16
         self._prefix = ""
 
     def check(self, where: str, terms: Mapping[str, Tensor]) -> None:
@@ -50,11 +77,8 @@ class FiniteCheck:
         scale = optimiser.loss_scale
         excused = None if scale is None else scale.excuses()
         norm = optimiser.step(loss, self.fine, keep_graph=keep_graph)
-        self._optimisers.append(optimiser)
         finite = is_finite(norm)
         if scale is not None and excused is not None:
-            self._scaled.append(optimiser)
-            self._moved.append(finite)
             self._scales[f"{self._prefix}{where}/loss_scale"] = scale.factor
             finite = finite | excused
         self._note(where, ["gradient"], finite.view(1))
@@ -73,32 +97,20 @@ class FiniteCheck:
         yield
         self._prefix = ""
 
-    def feedback(self, signals: Mapping[str, Tensor], metrics: Mapping[str, Tensor]) -> Feedback:
-        """Bring signals [T, B] and metrics to the host in one copy, as [B, T] and numbers.
+    def report(self, signals: Mapping[str, Tensor], metrics: Mapping[str, Tensor]) -> UpdateReport:
+        """Put signals [T, B], metrics, and what was judged into one row.
 
-        They are those of all windows, whichever process has learned from them. Raises
-        `NonFiniteError` with the first of the terms that were not finite.
+        They are those of all windows, whichever process has learned from them.
         """
         metrics, others = {**metrics, **self._scales}, together()
         signals = {name: others.gather(signal, 1) for name, signal in signals.items()}
-        values = torch.stack([*metrics.values(), *(moved.float() for moved in self._moved)])
-        rows = [torch.cat(self._flags), others.mean(values), *signals.values()]
-        counts = [row.numel() for row in rows]
-        whole = to_numpy(torch.cat([row.detach().float().flatten() for row in rows]))
-        flags, read, *numbers = np.split(whole, np.cumsum(counts)[:-1])
-        if not flags.all():
-            for optimiser in self._optimisers:
-                optimiser.recount()
-            raise NonFiniteError(self._names[flags.argmin()])
-        for optimiser, moved in zip(self._scaled, read[len(metrics) :], strict=True):
-            if not moved:
-                optimiser.recount()
-        return Feedback(
-            {
-                name: each.reshape(signal.shape).T
-                for (name, signal), each in zip(signals.items(), numbers, strict=True)
-            },
-            dict(zip(metrics, read[: len(metrics)].tolist(), strict=True)),
+        values = others.mean(torch.stack([*metrics.values()]))
+        rows = [torch.cat(self._flags), values, *signals.values()]
+        return UpdateReport(
+            torch.cat([row.detach().float().flatten() for row in rows]),
+            self._names,
+            [*metrics],
+            {name: signal.shape for name, signal in signals.items()},
         )
 
 

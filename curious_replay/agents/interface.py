@@ -106,6 +106,16 @@ class Agent(nn.Module, ABC):
             "it does not say that it can (`check_sharing`). Start one process, or one run per card"
         )
 
+    def use_graphs(self, unread: Collection[str]) -> None:
+        """Tell the device updates without `unread` signals once, and let it repeat them.
+
+        Refuses that where it cannot be.
+        """
+        raise UsageError(
+            f"--train.graphs: {type(self).__name__} does not say that its updates can be recorded "
+            "(`use_graphs`): leave it out"
+        )
+
     @abstractmethod
     def start(self, num_envs: int) -> PolicyState:
         """Return the memory of a policy that has seen nothing."""
@@ -119,6 +129,13 @@ class Agent(nn.Module, ABC):
         `observation` has the observed fields and "is_first", [N, ...] each; memory of rows where
         it is true is wiped first. `explore=False` asks for the policy to be evaluated.
         """
+
+    def send(self, batch: Arrays) -> Arrays:
+        """Return a batch that `update` will be given, perhaps on its way to the device already.
+
+        This may happen in another thread, while the agent learns from the batch before.
+        """
+        return batch
 
     @abstractmethod
     def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
@@ -164,13 +181,21 @@ class Agent(nn.Module, ABC):
         foreign = CARD_STATE if self.device.type == "cpu" else CPU_STATE
         return tensors["generator"].numel() == foreign
 
-    def _load(self, array: np.ndarray) -> Tensor:
-        """Copy any array to the device as float32, so that it always begins where tensors do."""
-        tensor = torch.from_numpy(array)
-        if self.device.type != "cpu":
+    def _load(self, field: np.ndarray | Tensor) -> Tensor:
+        """Copy any array, or what is on the device already, there as float32.
+
+        It is contiguous, and begins where tensors do.
+        """
+        tensor = self._put(field)
+        return tensor.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+
+    def _put(self, field: np.ndarray | Tensor) -> Tensor:
+        """Return any array, or what is on the device already, there as it is."""
+        tensor = torch.from_numpy(field) if isinstance(field, np.ndarray) else field
+        if tensor.device.type != self.device.type:
             # Few bytes, from memory that the device can read while the host goes on.
             tensor = tensor.pin_memory().to(self.device, non_blocking=True)
-        return tensor.to(self.device, torch.float32, copy=True)
+        return tensor
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ something.
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +24,8 @@ from curious_replay.agents.blocks.tokens.perceptual import PerceptualLoss
 from curious_replay.agents.blocks.tokens.tokenizer import PLACES, Tokenizer, codebook_losses
 from curious_replay.agents.blocks.tokens.transformer import seeded
 from curious_replay.agents.configs.iris import SIZES, IrisConfig, Size
-from curious_replay.agents.feedback import FiniteCheck, to_numpy
+from curious_replay.agents.feedback import FiniteCheck, UpdateReport, to_numpy
 from curious_replay.agents.interface import (
-    Agent,
     Arrays,
     Feedback,
     NonFiniteError,
@@ -35,13 +35,14 @@ from curious_replay.agents.interface import (
 from curious_replay.agents.iris_model import Dream, TokenModel, reward_class
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.together import together
+from curious_replay.agents.updates import DeviceAgent, Fields
 from curious_replay.errors import UsageError
 
 Metrics = dict[str, Tensor]
 PICTURES, STARTS = "pictures", "starts"  # streams beside the batch, which is the world model's
 
 
-class Iris(Agent):
+class Iris(DeviceAgent):
     """Tokenizer, world model, and an actor and critic with a memory."""
 
     def __init__(self, config: IrisConfig, spaces: Spaces, seed: int, device: str = "cpu") -> None:
@@ -102,34 +103,55 @@ class Iris(Agent):
             return {"perceptual_loss": f"none: the tokenizer learns from {error}"}
         return {"perceptual_loss": f"LPIPS, {self.config.vgg} and {self.config.lpips}"}
 
+    @property
+    def fields(self) -> Collection[str]:
+        """See `DeviceAgent.fields`."""
+        seen = [f"{stream}image" for stream in ("", f"{PICTURES}/", f"{STARTS}/")]
+        ends = [f"{STARTS}/is_first", f"{STARTS}/is_terminal"]
+        return [*seen, "action", "reward", "is_first", "is_terminal", *ends]
+
     def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
         """Train the tokenizer, then what else has begun to learn: world model, actor and critic.
 
         There are no signals before the world model learns.
         """
-        known = bool(np.isfinite(batch["reward"]).all())
-        if not together().agree(known):  # no class is that of another reward
+        fine = bool(np.isfinite(batch["reward"]).all())
+        if not together().agree(fine):  # no class is that of another reward
             raise NonFiniteError("model/reward")
+        model_learns, _ = self.structure
+        with seeded(self.generator) if model_learns else nullcontext():
+            feedback = super().update(batch, unread)
+        self.updates.add_(1)
+        return feedback
+
+    @property
+    def structure(self) -> tuple[bool, bool]:
+        """Whether the world model learns, and whether actor and critic do."""
+        settings = self.config.model_after, self.config.actor_after
+        model, actor = (bool(self.updates >= after) for after in settings)
+        return model, actor
+
+    def learn(self, batch: Fields, unread: Collection[str], known: Arrays | None) -> UpdateReport:
+        """See `update`."""
         self.finite = FiniteCheck(self.device)
+        model_learns, actor_learns = self.structure
         reward = self._load(batch["reward"])
         metrics = self.learn_to_see(self._pictures(batch[f"{PICTURES}/image"]).flatten(0, 1))
         signals: dict[str, Tensor] = {}
         with self.autocast():
-            if self.updates >= self.config.model_after:
+            if model_learns:
                 signals, more = self.train_world_model(batch, reward, unread)
                 metrics |= more
-            if self.updates >= self.config.actor_after:
+            if actor_learns:
                 metrics |= self.train_actor_critic(batch)
-        feedback = self.finite.feedback(signals, metrics)
-        self.updates.add_(1)
-        return feedback
+        return self.finite.report(signals, metrics)
 
     def check_sharing(self, processes: int, windows: int, length: int) -> None:
         """See `Agent.check_sharing`: each process drops out (dropout) by numbers of its own."""
 
     def learn_to_see(self, pictures: Tensor) -> Metrics:
         """Let the tokenizer rebuild pictures [N, H, W, 3]."""
-        settled = self.config.settled if self.updates >= self.config.model_after else 1.0
+        settled = self.config.settled if self.structure[0] else 1.0
         self.optimisers["tokenizer_adam"].lr = self.config.tokenizer_lr * settled
         with self.autocast():
             seen = self.tokenizer(pictures)
@@ -151,7 +173,7 @@ class Iris(Agent):
         }
 
     def train_world_model(
-        self, batch: Arrays, reward: Tensor, unread: Collection[str] = ()
+        self, batch: Fields, reward: Tensor, unread: Collection[str] = ()
     ) -> tuple[dict[str, Tensor], Metrics]:
         """Let the world model predict windows [B, T]; returns signals [T, B] and metrics."""
         config = self.config
@@ -163,10 +185,9 @@ class Iris(Agent):
         is_first, terminal = (self._load(batch[n]).bool() for n in ("is_first", "is_terminal"))
         tokens = self._tokens(batch["image"])
         actions = self._load(batch["action"]).argmax(-1)
-        with seeded(self.generator):
-            costs = self.model.costs(
-                tokens, actions, reward_class(reward), terminal.long(), is_first, config.dropout
-            )
+        costs = self.model.costs(
+            tokens, actions, reward_class(reward), terminal.long(), is_first, config.dropout
+        )
         self.finite.check("model", costs._asdict())
         loss = costs.loss(is_first)
         norm = self.finite.step("model", self.optimisers["model_adam"], loss)
@@ -196,7 +217,7 @@ class Iris(Agent):
         discounts = self.config.discount * (1 - terminal.T.float())
         return td_errors(reward.sign().T[1:], discounts, torch.stack(values), is_first.T)
 
-    def train_actor_critic(self, batch: Arrays) -> Metrics:
+    def train_actor_critic(self, batch: Fields) -> Metrics:
         """Let actor and critic see some steps, dream on from the last of them, and learn."""
         config, learner = self.config, self.actor_critic
         tokens = self._tokens(batch[f"{STARTS}/image"])
@@ -287,7 +308,7 @@ class Iris(Agent):
         pictures = (self._draw(tokens).transpose(0, 1) + 1) * 127.5
         return to_numpy(pictures.round()).astype(np.uint8)
 
-    def _tokens(self, image: np.ndarray) -> Tensor:
+    def _tokens(self, image: np.ndarray | Tensor) -> Tensor:
         """Return the tokens int64 [B, T, K] of images uint8 [B, T, H, W, 3]."""
         tokens = self.tokenizer.read(self._pictures(image).flatten(0, 1))
         return tokens.view(*image.shape[:2], -1)
@@ -297,7 +318,7 @@ class Iris(Agent):
         pictures = self.tokenizer.draw(tokens.transpose(0, 1).flatten(0, 1))
         return pictures.view(tokens.shape[1], len(tokens), *pictures.shape[1:])
 
-    def _pictures(self, image: np.ndarray) -> Tensor:
+    def _pictures(self, image: np.ndarray | Tensor) -> Tensor:
         return self._load(image) / 127.5 - 1
 
     def _rand(self, steps: int, windows: int, size: int) -> Tensor:

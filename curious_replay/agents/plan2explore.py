@@ -28,22 +28,18 @@ from curious_replay.agents.dreamer import (
 )
 from curious_replay.agents.dreamer_v2 import DreamerV2
 from curious_replay.agents.dreamer_v3 import DreamerV3
-from curious_replay.agents.feedback import FiniteCheck
-from curious_replay.agents.interface import (
-    Agent,
-    Arrays,
-    Feedback,
-    PolicyState,
-)
+from curious_replay.agents.feedback import FiniteCheck, UpdateReport
+from curious_replay.agents.interface import Arrays, PolicyState
 from curious_replay.agents.precision import Precision
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.together import together
+from curious_replay.agents.updates import DeviceAgent, Fields
 from curious_replay.agents.world_model import Replayed
 
 SECOND = 1 << 40  # added to the seed for what this agent adds, so that it begins differently
 
 
-class Plan2Explore(Agent):
+class Plan2Explore(DeviceAgent):
     """A Dreamer with an ensemble and an actor and critic that explore."""
 
     dreamer: Dreamer
@@ -95,6 +91,11 @@ class Plan2Explore(Agent):
         self.dreamer.compute_in(precision)
         super().compute_in(precision)
 
+    def use_graphs(self, unread: Collection[str]) -> None:
+        """See `Agent.use_graphs`."""
+        self.dreamer.refuse_foresight(unread)
+        super().use_graphs(unread)
+
     @property
     def has_task(self) -> bool:
         """Whether the Dreamer's own actor and critic learn; else they keep their first weights."""
@@ -109,13 +110,18 @@ class Plan2Explore(Agent):
         """See `Agent.check_sharing`."""
         self.dreamer.check_sharing(processes, windows, length)
 
-    def update(self, batch: Arrays, unread: Collection[str] = ()) -> Feedback:
+    @property
+    def fields(self) -> Collection[str]:
+        """See `DeviceAgent.fields`."""
+        return self.dreamer.fields
+
+    def learn(self, batch: Fields, unread: Collection[str], known: Arrays | None) -> UpdateReport:
         """Train world model, actor and critic of the Dreamer, then ensemble and explorer.
 
         The signal "td" is that of the explorer's critic, which always learns.
         """
         finite = self.dreamer.finite = FiniteCheck(self.device)
-        replayed = self.dreamer.load(batch)
+        replayed = self.dreamer.load(batch, known)
         learned = self.dreamer.train_world_model(replayed)
         metrics = dict(learned.metrics)
         if self.has_task:
@@ -126,7 +132,7 @@ class Plan2Explore(Agent):
         with finite.named("explore_"):
             exploration, td = self._explore(replayed, learned.start, unread)
         metrics |= {f"explore_{name}": value for name, value in exploration.metrics.items()}
-        return finite.feedback({**learned.signals, **td}, metrics)
+        return finite.report({**learned.signals, **td}, metrics)
 
     def train_ensemble(self, replayed: Replayed, learned: WorldModelOutputs) -> dict[str, Tensor]:
         """Let the ensemble learn to predict each state of a batch from the one before it.

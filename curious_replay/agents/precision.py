@@ -10,6 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from curious_replay.agents.blocks.maths import set_if
+
 Precision = Literal["float32", "tf32", "bfloat16", "float16"]
 """Of products: 24 bits of precision, 11 (as numbers of 32 bits, on cards), 8, or 11 of small range.
 """
@@ -54,8 +56,8 @@ class LossScale:
         grows = good >= GROWS_AFTER
         change = torch.where(finite, 1.0 + grows.float(), 0.5)
         factor = (self.factor * change).clamp(min=LEAST_SCALE)
-        self.factor = torch.where(fine, factor, self.factor)
-        self.good = torch.where(fine, torch.where(grows, 0.0, good), self.good)
+        set_if(fine, self.factor, factor)
+        set_if(fine, self.good, torch.where(grows, 0.0, good))
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all of its state by name."""
@@ -63,6 +65,5 @@ class LossScale:
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Go on from where `tensors` were taken."""
-        self.factor, self.good = (
-            tensors[name].detach().to(self.factor.device, copy=True) for name in ("factor", "good")
-        )
+        self.factor.copy_(tensors["factor"])
+        self.good.copy_(tensors["good"])

@@ -23,7 +23,7 @@ class Replayed(NamedTuple):
     reward: Tensor  # [T, B]
     is_first: Tensor  # bool [T, B]
     cont: Tensor  # [T, B]: 1 - is_terminal
-    begins: list[bool]  # [T]: whether any row is_first; the host has to know
+    begins: list[bool] | None  # [T]: whether any row is_first, if the host decides by it
 
 
 class Belief(NamedTuple):

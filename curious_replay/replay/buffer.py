@@ -4,6 +4,7 @@ import operator
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -237,7 +238,7 @@ class ReplayBuffer(StoredSteps):
 
     def prefetch(
         self, batch_size: int, length: int | None = None, *, pin: bool = False
-    ) -> Prefetch:
+    ) -> Prefetch[Batch]:
         """Return batches without end, as `sample` draws them, each drawn ahead in a thread.
 
         The next batch is drawn while you learn from the present one. Whatever you then do with the
@@ -247,7 +248,8 @@ class ReplayBuffer(StoredSteps):
                 loss = train(batch)
                 buffer.update(batch.ids, {"model": loss})  # of no influence on the very next batch
         """
-        return Prefetch(lambda: self.sample(batch_size, length, pin=pin), self.lock)
+        draw = partial(self.sample, batch_size, length, pin=pin)
+        return Prefetch(draw, self.lock, finish=lambda batch: batch)
 
     def update(self, ids: npt.ArrayLike, signals: Mapping[str, npt.ArrayLike]) -> None:
         """Tell how the agent did on steps it was trained on: each counts as one visit.

@@ -18,7 +18,7 @@ from curious_replay.run.loop import novelty
 from curious_replay.run.loop.crew import Crew, gathered
 from curious_replay.run.loop.seeds import seed_of
 from curious_replay.run.loop.stop import Stop
-from curious_replay.run.loop.trainer import Trainer
+from curious_replay.run.loop.trainer import Trainer, unread_signals
 from curious_replay.run.record import snapshots
 from curious_replay.run.record.checkpoint import Checkpoints
 from curious_replay.run.record.checkpoint_files import Saved, keep
@@ -93,6 +93,8 @@ def _train_with(
     _check_changes(config, facts)
     agent = make_agent(config, facts.spaces)
     crew.check(agent, config)
+    if config.train.graphs:
+        agent.use_graphs(unread_signals(config))
     needed = preflight.needs(config, facts, agent)
     for line in (*needed.lines(), *novelty.forecast(config)):
         console.print(line, highlight=False)
@@ -176,15 +178,17 @@ def _record(
             processes=crew.size,
             **card.remarks(agent.device),
             precision=agent.precision,
+            graphs=config.train.graphs,
             schedule=facts.schedule,
             **agent.remarks,
         )
         return record
     _check_camera(folder, facts)
     position: Any = saved.state.get("record") if saved else {}
-    remarks: dict[str, str] = {}
-    if read_meta(folder).get("precision", agent.precision) != agent.precision:
-        remarks["precision"] = agent.precision
+    begun = read_meta(folder)
+    now: dict[str, Any] = {"precision": agent.precision, "graphs": config.train.graphs}
+    before = {"precision": agent.precision, "graphs": False, **begun}  # what older runs do not say
+    remarks = {name: used for name, used in now.items() if before[name] != used}
     if saved is not None:
         with saved.put_to_use():
             if agent.crosses_devices(saved.agent):

@@ -89,6 +89,21 @@ def test_signals_have_the_shape_of_the_batch(name, kind):
 
 
 @every_agent
+def test_what_adam_is_given_lies_alike_in_memory(name, monkeypatch):
+    fused, seen = torch._fused_adam_, []
+
+    def look(parameters, gradients, first, second, *others, **settings):
+        for one, *values in zip(parameters, gradients, first, second, strict=True):
+            assert all(value.stride() == one.stride() for value in values)
+        seen.append(len(parameters))
+        return fused(parameters, gradients, first, second, *others, **settings)
+
+    monkeypatch.setattr(torch, "_fused_adam_", look)
+    make(name).update(batch_of())
+    assert len(seen) >= 2
+
+
+@every_agent
 def test_td_knows_where_no_step_led(name):
     batch = batch_of()
     assert batch["is_first"][:, 1:].any()

@@ -13,6 +13,7 @@ from curious_replay.agents.blocks.returns import ReturnScale, RunningDeviation
 from curious_replay.agents.blocks.slow_copy import SlowCopy, TargetCopy
 from curious_replay.agents.feedback import FiniteCheck
 from curious_replay.agents.interface import NonFiniteError
+from curious_replay.agents.precision import LossScale
 
 CPU = torch.device("cpu")
 NAN, ONE = torch.tensor(torch.nan), torch.tensor(1.0)
@@ -51,14 +52,32 @@ def test_a_step_that_is_not_fine_is_as_if_it_had_not_been(steps_before):
     finite.step("part", optimiser, loss_of(module))
     assert torch.equal(module.weight, before)
     with pytest.raises(NonFiniteError, match=r"^part/bad is"):
-        finite.feedback({}, {"loss": ONE})
+        finite.report({}, {"loss": ONE}).read()
 
     for each, its_optimiser in ((module, optimiser), (other, twin)):
         FiniteCheck(CPU).step("part", its_optimiser, loss_of(each))
     left, right = state_of(module, optimiser), state_of(other, twin)
     assert left.keys() == right.keys()
     assert all(torch.equal(left[name], right[name]) for name in left)
-    assert optimiser.steps == twin.steps == steps_before + 1
+    assert optimiser.steps.item() == twin.steps.item() == steps_before + 1
+
+
+def test_what_decides_on_steps_stays_where_it_is():
+    """A graph of kernels knows tensors by their addresses."""
+    module = layer()
+    optimiser = optimiser_of(module)
+    optimiser.loss_scale = LossScale(CPU)
+
+    def addresses():
+        kept = (optimiser.steps, optimiser.loss_scale.factor, optimiser.loss_scale.good)
+        return [each.data_ptr() for each in kept]
+
+    before = addresses()
+    optimiser.step(loss_of(module))
+    optimiser.load_tensors(state_of(module, optimiser))
+    optimiser.step(loss_of(module))
+    assert addresses() == before
+    assert optimiser.steps == optimiser.loss_scale.good == 2
 
 
 def test_a_gradient_that_is_not_finite_stops_all_that_follows():
@@ -68,7 +87,7 @@ def test_a_gradient_that_is_not_finite_stops_all_that_follows():
     finite.step("later", optimiser_of(later), loss_of(later))
     assert torch.equal(later.weight, layer().weight)
     with pytest.raises(NonFiniteError, match="first/gradient"):
-        finite.feedback({}, {"loss": ONE})
+        finite.report({}, {"loss": ONE}).read()
 
 
 def test_names_have_the_prefix_of_where_they_are():
@@ -78,14 +97,14 @@ def test_names_have_the_prefix_of_where_they_are():
         finite.check("actor", {"loss": -ONE / 0})
     finite.check("actor", {"loss": NAN})
     with pytest.raises(NonFiniteError, match=r"^explore_actor/loss is"):
-        finite.feedback({}, {"loss": ONE})
+        finite.report({}, {"loss": ONE}).read()
 
 
 def test_feedback_has_each_signal_by_row_and_each_metric():
     finite = FiniteCheck(CPU)
     finite.check("model", {"loss": torch.ones(3, 2)})
     signals = {"model": torch.arange(6.0).view(3, 2), "td": torch.full((3, 2), torch.nan)}
-    feedback = finite.feedback(signals, {"a": torch.tensor(0.1), "b": torch.tensor(3)})
+    feedback = finite.report(signals, {"a": torch.tensor(0.1), "b": torch.tensor(3)}).read()
     assert feedback.metrics == {"a": np.float32(0.1), "b": 3.0}
     assert feedback.signals["model"].tolist() == [[0, 2, 4], [1, 3, 5]]
     assert feedback.signals["model"].dtype == np.float32

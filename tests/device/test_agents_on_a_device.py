@@ -72,12 +72,16 @@ def same_random_numbers(monkeypatch):
 
 @dataclass
 class History:
-    """Of an agent on the device: its second update, what it was after that, and the third."""
+    """Of an agent on the device: its second update, what it was after that, and the next two.
+
+    The last of them is from another batch.
+    """
 
     second: Feedback
     events: Events
     saved: dict[str, torch.Tensor]
     third: Feedback
+    fourth: Feedback
 
 
 @cache
@@ -90,7 +94,8 @@ def history(name, kind):
         second = agent.update(batch)
         counted = copy.deepcopy(events)
         saved = {key: value.detach().cpu().clone() for key, value in agent.tensors().items()}
-        return History(second, counted, saved, agent.update(batch))
+        third = agent.update(batch)
+        return History(second, counted, saved, third, agent.update(batch_for(agent, seed=1)))
 
 
 @every_agent

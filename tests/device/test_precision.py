@@ -84,7 +84,7 @@ class Casts(TorchDispatchMode):
             owner = self.owners.get(source.untyped_storage().data_ptr())
             if owner is not None:
                 name, value = owner
-                steps = self.optimisers[value].steps if value in self.optimisers else 0
+                steps = self.optimisers[value].steps.item() if value in self.optimisers else 0
                 self.found[name, steps, tuple(source.shape), source.storage_offset()] += 1
         return operation(*args, **(kwargs or {}))
 
@@ -186,7 +186,7 @@ def test_a_gradient_that_is_too_large_leaves_out_its_step_only():
     adam = agent.optimisers["model_adam"]
     adam.loss_scale.factor.fill_(2.0**100)
     before = {name: value.clone() for name, value in agent.state_dict().items()}
-    steps = adam.steps
+    steps = adam.steps.item()
     metrics = agent.update(small_batch()).metrics
     changed = {
         name.split(".")[0]

@@ -81,7 +81,7 @@ def test_every_option_changes_what_it_says_and_nothing_else(parent):
     assert {each for each in allowed if each.startswith("--train")} == {
         "--train.steps", "--train.ratio", "--train.log-every", "--train.save-every",
         "--train.save-minutes", "--train.nonfinite", "--train.nonfinite-limit", "--train.device",
-        "--train.threads", "--train.precision",
+        "--train.threads", "--train.precision", "--train.graphs",
     }  # fmt: skip
 
 

@@ -99,6 +99,7 @@ def test_a_signal_stops_all_in_order(tmp_path):
          "processes, got 3: 2 would be one"),
         (["--agent.starts", "0.06"], "--agent.starts 0.06 lets imagination begin from 1 states"),
         (["--agent", "iris", "--agent.pictures", "5"], "--agent.pictures must be a multiple of 2"),
+        (["--train.graphs"], "--train.graphs is for one process, and here are 2"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_shared_is_refused_before_anything_starts(tmp_path, options, refusal):

@@ -125,6 +125,8 @@ VALUES = {
     "--train.nonfinite-limit": "3",
     "--train.device": "cpu",
     "--train.precision": "bfloat16",
+    "--train.graphs": "",
+    "--train.no-graphs": "",
     "--train.threads": "1",
     "--eval.every": "77",
     "--eval.episodes": "7",

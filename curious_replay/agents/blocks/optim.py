@@ -1,7 +1,12 @@
-"""Adam on a clipped gradient, with all of its state as named tensors."""
+"""Adam on a clipped gradient, with all of its state as named tensors.
+
+Whatever decides on a step is on the device: how many there were, whether this one is left out, and
+what that makes of the learning rate. So the same kernels make every step.
+"""
 
 import math
 from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +15,8 @@ from curious_replay.agents.blocks.maths import exactly, is_finite
 from curious_replay.agents.precision import LossScale
 from curious_replay.agents.together import together
 
+BETAS = (0.9, 0.999)  # shares of the moments that a step keeps
+MOMENTS = ("exp_avg", "exp_avg_sq")  # by their names in checkpoints
 SCALE = "loss_scale."  # begins the names of its tensors
 
 
@@ -34,54 +41,43 @@ class Optimiser:
         raw_epsilon: bool = False,
     ) -> None:
         self.parameters = dict(module.named_parameters())
-        self.clip, self.decay = clip, decay
+        self.lr = lr
+        """Learning rate of the next step."""
+        self.eps, self.raw_epsilon, self.clip, self.decay = eps, raw_epsilon, clip, decay
         self._decayed: list[Tensor] = [
             parameter
             for name, parameter in self.parameters.items()
             if decayed is None or name in decayed
         ]
-        self.eps, self.raw_epsilon = eps, raw_epsilon
-        self.steps = 0
-        """Steps made so far, as far as the host knows: see `recount`."""
-        self.adam = torch.optim.Adam(self.parameters.values(), lr=lr, eps=eps, fused=True)
+        first = next(iter(self.parameters.values()))
+        self.steps = torch.zeros((), device=first.device)
+        """Steps made so far, a scalar on the device."""
+        self._endless = torch.full_like(self.steps, math.inf)
+        self._logs = torch.tensor([*map(math.log, BETAS)]).to(first.device)
+        self._moments: dict[str, list[Tensor]] = {}  # made by the first step
         self.loss_scale: LossScale | None = None
         """What float16 needs: see there. With it, a gradient that is too large stops nothing."""
-
-    @property
-    def lr(self) -> float:
-        """Learning rate of the next step."""
-        rate: float = self.adam.param_groups[0]["lr"]
-        return rate
-
-    @lr.setter
-    def lr(self, rate: float) -> None:
-        self.adam.param_groups[0]["lr"] = rate
 
     def step(self, loss: Tensor, fine: Tensor | None = None, *, keep_graph: bool = False) -> Tensor:
         """Reduce `loss`, a scalar. Returns the norm of its gradient before clipping.
 
         Gradients of other parameters are not computed. If the norm is not finite, or what came
-        before was not `fine` (a bool on the device), nothing changes. With `fine` nothing is read
-        from the device: who knows later that nothing was changed calls `recount`.
+        before was not `fine` (a bool on the device), nothing changes. Nothing is read from the
+        device.
         """
         parameters = list(self.parameters.values())
         gradients = together().average(self._gradients(loss, parameters, keep_graph))
+        gradients = [*map(_laid_out_as, parameters, gradients)]
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
         norm = nn.utils.clip_grad_norm_(parameters, self.clip)
         finite = is_finite(norm)
-        moves = finite if fine is None else finite & fine
-        self._prepare(moves)
-        # Made for loss scales of half precision: where it is 1, fused Adam leaves all as it is.
-        setattr(self.adam, "found_inf", (~moves).float())  # noqa: B010
-        self.adam.step()
-        self.adam.zero_grad(set_to_none=True)
+        self._move(gradients, finite if fine is None else finite & fine)
+        for parameter in parameters:
+            parameter.grad = None
         torch.clear_autocast_cache()  # of weights that were rounded before the step
         if self.loss_scale is not None:
             self.loss_scale.settle(finite, torch.ones_like(finite) if fine is None else fine)
-        self.steps += 1
-        if fine is None:
-            self.recount()
         return norm
 
     def _gradients(
@@ -97,29 +93,56 @@ class Optimiser:
         return gradients
 
     @torch.no_grad()
-    def _prepare(self, moves: Tensor) -> None:
-        """Shrink the parameters if the step `moves` them, and choose its epsilon."""
+    def _move(self, gradients: Sequence[Tensor], moves: Tensor) -> None:
+        """Make a step of Adam where it `moves`, a bool on the device; else change nothing."""
+        parameters: list[Tensor] = [*self.parameters.values()]
+        if not self._moments:
+            self._moments = {
+                name: [torch.zeros_like(each) for each in parameters] for name in MOMENTS
+            }
         if self.decay:
             share = self._decayed[0].new_full((), 1 - self.decay)
             torch._foreach_mul_(self._decayed, torch.where(moves, share, 1.0))
+        self.steps.add_(moves)
+        steps = self.steps
+        lr: Any = self.lr  # a number, or one that the device knows
         if self.raw_epsilon:
-            # Adam divides the root by this before it adds its epsilon.
-            group = self.adam.param_groups[0]
-            group["eps"] = self.eps / math.sqrt(1 - group["betas"][1] ** (self.steps + 1))
+            lr, steps = self._corrected()
+        torch._fused_adam_(
+            parameters,
+            list(gradients),
+            self._moments["exp_avg"],
+            self._moments["exp_avg_sq"],
+            [],
+            [steps] * len(parameters),
+            lr=lr,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            eps=self.eps,
+            weight_decay=0.0,
+            amsgrad=False,
+            maximize=False,
+            # Made for loss scales of half precision: where it is 1, all is left as it is.
+            found_inf=(~moves).float(),
+        )
 
-    def recount(self) -> None:
-        """Ask the device how many steps there were, after some that may have changed nothing."""
-        first = next(iter(self.parameters.values()))
-        self.steps = int(self.adam.state.get(first, {}).get("step", 0))
+    def _corrected(self) -> tuple[Tensor, Tensor]:
+        """Return a learning rate that makes up for moments that began at 0, and a number of steps.
+
+        After so many of them Adam corrects nothing by itself, so that its epsilon is added to the
+        root as it is.
+        """
+        first, second = torch.expm1(self.steps * self._logs)  # what moments have, negative
+        return (-second).sqrt() * -self.lr / first, self._endless
 
     def tensors(self) -> dict[str, Tensor]:
         """Return moments and step counts by name of the parameter; empty before the first step."""
         scale = {} if self.loss_scale is None else self.loss_scale.tensors()
-        return {f"{SCALE}{name}": value for name, value in scale.items()} | {
-            f"{key}.{name}": value
-            for name, parameter in self.parameters.items()
-            for key, value in self.adam.state.get(parameter, {}).items()
-        }
+        tensors = {f"{SCALE}{name}": value for name, value in scale.items()}
+        for number, name in enumerate(self.parameters if self._moments else ()):
+            tensors[f"step.{name}"] = self.steps.clone()
+            tensors |= {f"{key}.{name}": self._moments[key][number] for key in MOMENTS}
+        return tensors
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Go on from where `tensors` were taken.
@@ -129,14 +152,23 @@ class Optimiser:
         scale = {n.removeprefix(SCALE): x for n, x in tensors.items() if n.startswith(SCALE)}
         if self.loss_scale is not None and scale:
             self.loss_scale.load_tensors(scale)
-        self.adam.state.clear()
-        for name, value in tensors.items():
-            if name.startswith(SCALE):
-                continue
-            key, _, owner = name.partition(".")
-            parameter = self.parameters[owner]
-            if value.shape == parameter.shape:
-                # Fused Adam takes the memory of both to be in one order, channels-last or not.
-                value = torch.empty_like(parameter).copy_(value)  # noqa: PLW2901
-            self.adam.state[parameter][key] = value.detach().to(parameter.device, copy=True)
-        self.recount()
+        self._moments = {}
+        self.steps.zero_()
+        if not any(f"step.{name}" in tensors for name in self.parameters):
+            return  # there was no step yet
+        for name, parameter in self.parameters.items():
+            self.steps.copy_(tensors[f"step.{name}"])  # one for all
+            for key in MOMENTS:
+                moment = _laid_out_as(parameter.detach(), tensors[f"{key}.{name}"], copy=True)
+                self._moments.setdefault(key, []).append(moment)
+
+
+def _laid_out_as(parameter: Tensor, value: Tensor, *, copy: bool = False) -> Tensor:
+    """Return a value with its numbers in memory as those of a parameter, channels-last or not.
+
+    Fused Adam goes through the memory of both, whatever their shapes say, and a convolution hands
+    back the gradient of its weights in the order of its pictures.
+    """
+    if value.stride() == parameter.stride() and not copy:
+        return value
+    return torch.empty_like(parameter).copy_(value)

@@ -3,27 +3,39 @@
 While you learn from a batch, the next one is drawn. That draw holds the buffer's lock from before
 you get your batch until it is complete. So whatever you do with the buffer meanwhile, telling it
 about your batch or adding steps, happens after the draw: the course of events does not depend on
-which of the two is faster.
+which of the two is faster. What else is to be done with a batch before it is used (`finish`) needs
+no lock and is done in that thread, too.
 """
 
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, TypeVar
 
 from curious_replay.replay.batch import Batch
 
+Finished = TypeVar("Finished")
 
-class Prefetch(Iterator[Batch]):
-    """Batches without end, each drawn by `draw` under `lock` while the one before is in use."""
 
-    def __init__(self, draw: Callable[[], Batch], lock: threading.RLock) -> None:
-        self._draw, self._lock = draw, lock
+class Prefetch(Iterator[Finished], Generic[Finished]):
+    """Batches without end, each drawn by `draw` under `lock` while the one before is in use.
+
+    `finish` makes of each what is handed out.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[], Batch],
+        lock: threading.RLock,
+        finish: Callable[[Batch], Finished],
+    ) -> None:
+        self._draw, self._lock, self._finish = draw, lock, finish
         self._thread = ThreadPoolExecutor(1, "next-batch")
-        self._future: Future[Batch] | None = None
-        self._kept: Batch | None = None
+        self._future: Future[Finished] | None = None
+        self._kept: Finished | None = None
 
-    def __next__(self) -> Batch:
-        batch = self.ahead or self._draw()
+    def __next__(self) -> Finished:
+        batch = self.ahead or self._finish(self._draw())
         self._kept = None
         begun = threading.Event()
         self._future = self._thread.submit(self._draw_alone, begun)
@@ -31,7 +43,7 @@ class Prefetch(Iterator[Batch]):
         return batch
 
     @property
-    def ahead(self) -> Batch | None:
+    def ahead(self) -> Finished | None:
         """The batch that comes next, once it is complete; None if it is yet to be drawn.
 
         It is not part of the buffer's saves: to go on exactly, keep it and put it back.
@@ -43,7 +55,7 @@ class Prefetch(Iterator[Batch]):
         return self._kept
 
     @ahead.setter
-    def ahead(self, batch: Batch | None) -> None:
+    def ahead(self, batch: Finished | None) -> None:
         _ = self.ahead  # wait for a draw under way
         self._kept = batch
 
@@ -51,7 +63,8 @@ class Prefetch(Iterator[Batch]):
         """End the thread; the batch ahead stays."""
         self._thread.shutdown()
 
-    def _draw_alone(self, begun: threading.Event) -> Batch:
+    def _draw_alone(self, begun: threading.Event) -> Finished:
         with self._lock:
             begun.set()
-            return self._draw()
+            batch = self._draw()
+        return self._finish(batch)

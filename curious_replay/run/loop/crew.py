@@ -41,6 +41,10 @@ class Crew:
     def begin(self, agent: Agent, config: Config) -> None:
         """Let all processes have this agent."""
 
+    def send(self, agent: Agent, batch: Arrays) -> Arrays:
+        """Begin to copy a batch to the device, ahead of its update; see `Agent.send`."""
+        return agent.send(batch)
+
     def update(self, agent: Agent, batch: Arrays, unread: Collection[str]) -> Feedback:
         """Make one update of the agent from the batch, in all processes; see `Agent.update`."""
         return agent.update(batch, unread)
@@ -87,6 +91,11 @@ class Leader(Crew):
                     f"{option} must be a multiple of {self.size}, the number of processes, got "
                     f"{number}: {number - number % self.size or self.size} would be one"
                 )
+        if config.train.graphs:
+            raise UsageError(
+                f"--train.graphs is for one process, and here are {self.size}: leave it out, or "
+                "start one run per card"
+            )
         agent.check_sharing(self.size, windows, length)
         here, cards = launch.processes_here(), torch.cuda.device_count()
         if agent.device.type == "cuda" and cards < here:
@@ -102,6 +111,10 @@ class Leader(Crew):
         with self._told(Begin(config.to_json(), agent.spaces, facts)):
             for each in tensors.values():
                 distributed.broadcast(each.contiguous(), 0)
+
+    def send(self, agent: Agent, batch: Arrays) -> Arrays:
+        """Leave the batch with the host, from where windows are handed out."""
+        return batch
 
     def update(self, agent: Agent, batch: Arrays, unread: Collection[str]) -> Feedback:
         """See `Crew.update`."""

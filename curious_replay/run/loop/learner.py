@@ -3,17 +3,18 @@
 The next batch is drawn while the agent learns from the present one. The draw is always complete
 before the feedback of the present batch changes priorities, so the course of events does not
 depend on which of the two is faster (`Prefetch`). The batch that is next is part of a checkpoint.
+Where the agent learns on a graphics card, it is copied there under the present update (`send`).
 """
 
 import io
 import math
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from curious_replay.agents.interface import Agent, NonFiniteError, Stream
+from curious_replay.agents.interface import Agent, Arrays, NonFiniteError, Stream
 from curious_replay.durable import write_bytes
 from curious_replay.replay import Batch, Prefetch, ReplayBuffer
 from curious_replay.run.loop.crew import Crew
@@ -68,6 +69,13 @@ class Averages:
         self.nonfinite = state.get("nonfinite", 0)  # older checkpoints do not tell
 
 
+class Drawn(NamedTuple):
+    """A batch of replay, and the same for the agent, perhaps on its way to the device."""
+
+    batch: Batch
+    sent: Arrays
+
+
 class Learner:
     """Trains `agent` from `replay`, one batch ahead.
 
@@ -98,14 +106,14 @@ class Learner:
         self.averages = Averages()
         self.updates = 0
         self.skipped = 0
-        self.batches = Prefetch(self._draw, replay.lock)
+        self.batches = Prefetch(self._draw, replay.lock, self._send)
         self._skipped_in_a_row = 0
 
     def update(self) -> None:
         """Make one gradient update and tell replay about it."""
-        batch = next(self.batches)
+        batch, sent = next(self.batches)
         try:
-            feedback = self.crew.update(self.agent, batch, self.unread)
+            feedback = self.crew.update(self.agent, sent, self.unread)
         except NonFiniteError as error:
             feedback = None
             self._fail(batch, error)
@@ -123,7 +131,7 @@ class Learner:
 
     def get_state(self) -> dict[str, Any]:
         """Return counters, averages and the batch that is next."""
-        batch = self.batches.ahead
+        batch = self.next_batch
         return {
             "averages": self.averages.get_state(),
             "updates": self.updates,
@@ -144,7 +152,18 @@ class Learner:
         self.averages.set_state(state["averages"])
         self.updates, self.skipped = state["updates"], state["skipped"]
         self._skipped_in_a_row = state["skipped_in_a_row"]
-        self.batches.ahead = None if state["next"] is None else Batch(**state["next"])
+        batch = state["next"]
+        self.batches.ahead = None if batch is None else self._send(Batch(**batch))
+
+    @property
+    def next_batch(self) -> Batch | None:
+        """The batch that comes next, as it is on the host; None if it is yet to be drawn."""
+        ahead = self.batches.ahead
+        return None if ahead is None else ahead.batch
+
+    def forget_next_batch(self) -> None:
+        """Draw the next batch when it is its turn, from what is stored then."""
+        self.batches.ahead = None
 
     def _draw(self) -> Batch:
         """Draw a batch, with the windows of the agent's other streams.
@@ -156,6 +175,9 @@ class Learner:
             more = self.replay.sample(stream.windows, stream.length)
             batch |= {f"{name}/{field}": array for field, array in more.items()}
         return batch
+
+    def _send(self, batch: Batch) -> Drawn:
+        return Drawn(batch, self.crew.send(self.agent, batch))
 
     def _fail(self, batch: Batch, error: NonFiniteError) -> None:
         """Count a skipped update, or stop with the batch saved."""

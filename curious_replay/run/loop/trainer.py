@@ -6,6 +6,7 @@ between any two updates; `owed` are those of the round that are still to come.
 """
 
 import time
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -42,6 +43,12 @@ SIGNALS = frozenset({"model", "likelihood", "kl", "td"})
 """What agents may report of a step."""
 # Of replay's numbers: the first depends on how it was loaded, the last is not of an interval.
 UNRECORDED = ("bytes", "capacity", "distinct")
+
+
+def unread_signals(config: Config) -> Collection[str]:
+    """Return the signals that nobody needs in a run of these settings."""
+    # Whatever rule a fork may have, it finds its signals.
+    return () if config.record.keep_at else SIGNALS.difference(config.replay.rule().signals)
 
 
 class Trainer:
@@ -92,8 +99,7 @@ class Trainer:
             skip_nonfinite=config.train.nonfinite == "skip",
             nonfinite_limit=config.train.nonfinite_limit, folder=record.folder,
             replayed=self.changes.replayed, crew=crew,
-            # Whatever rule a fork may have, it finds its signals.
-            unread=() if config.record.keep_at else SIGNALS.difference(replay.rule.signals),
+            unread=unread_signals(config),
         )  # fmt: skip
         self._opened.callback(self.learner.close)
         self.evaluation = Evaluation(agent, config, facts)
@@ -192,7 +198,7 @@ class Trainer:
             == self.config.replay.clear_at_change
         ):
             self.replay.clear()
-            self.learner.batches.ahead = None  # it was drawn from what is gone
+            self.learner.forget_next_batch()  # it was drawn from what is gone
         self.watch.time("policy", self.driver.send)
         if self.counters.step < self.config.train.prefill:
             return
@@ -276,7 +282,7 @@ class Trainer:
 
         It returns True, or False if nothing was learned yet.
         """
-        batch = self.learner.batches.ahead
+        batch = self.learner.next_batch
         if batch is None:
             return False  # nothing was learned yet: later
         settings = self.config.record

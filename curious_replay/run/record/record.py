@@ -124,7 +124,7 @@ class Record:
         *,
         position: Mapping[str, Any],
         lock: FileIO | None = None,
-        remarks: Mapping[str, str] | None = None,
+        remarks: Mapping[str, Any] | None = None,
         wandb: bool = False,
         tensorboard: bool = True,
     ) -> "Record":

@@ -9,7 +9,7 @@ from curious_replay.run.settings.config import Config, differences
 CHANGEABLE = (
     "--train.steps", "--train.log-every", "--train.save-every", "--train.save-minutes",
     "--train.nonfinite", "--train.nonfinite-limit", "--train.device",
-    "--train.precision", "--train.threads",
+    "--train.precision", "--train.graphs", "--train.threads",
     "--env.processes", "--env.max-restarts", "--env.camera", "--replay.storage", "--eval.*",
     "--record.*",
 )  # fmt: skip

@@ -83,6 +83,9 @@ class TrainConfig:
     precision: Precision = "auto"
     """Arithmetic of the networks; auto: float32 on the CPU, on a graphics card bfloat16 where it
     has that, else tf32 or, on old ones, float32."""
+    graphs: bool = False
+    """Let a graphics card repeat a recorded update (CUDA graphs) instead of launching each kernel
+    of it; nobody has tried it on a card yet."""
     threads: Annotated[int, Within(0, 1024)] = 0
     """Threads of the agent on the CPU; 0: as many as cores. Exact repeats need the same number."""
 

@@ -96,6 +96,7 @@ LATER = {
     "env.television": 0,
     "record.keep_at": (),
     "replay.repeats": True,
+    "train.graphs": False,
     "train.precision": "float32",
 }
 """Settings that runs of earlier versions do not have, and what such runs did."""

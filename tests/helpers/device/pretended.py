@@ -20,9 +20,11 @@ on a graphics card, where the CPU's has 5,056.
 
 import hashlib
 import sys
+import threading
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -131,6 +133,8 @@ class _Interception(TorchDispatchMode):
         super().__init__()
         self.events = events
         self.pinned = set()  # addresses
+        self.side = threading.local()  # of each thread: `copies` that it makes later, if any
+        self.tape = None  # on which kernels are recorded, if any: helpers/device/tape.py
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         return self.run(operation, args, kwargs or {})
@@ -158,17 +162,22 @@ class _Interception(TorchDispatchMode):
         if name == "_local_scalar_dense":
             self.events.transfer("number to host", args[0], args[0].dtype, waits=False)
             return args[0].held.item()
-        if not (operation.is_view or name in NO_KERNEL):
-            self.count(name)
         if target is not None:
             kwargs = {**kwargs, "device": "cpu"}
-        compute = INSTEAD.get(name, operation)
-        held = compute(*tree_map(held_by, args), **tree_map(held_by, kwargs))
+        args_held, kwargs_held = tree_map(held_by, (args, kwargs))
+        if operation.is_view or name in NO_KERNEL:
+            held = operation(*args_held, **kwargs_held)
+        else:
+            compute = INSTEAD.get(name, operation)
+            held = self.compute(name, compute, args_held, kwargs_held, writes(operation))
         made = tree_map(lambda t: OnDevice(t) if isinstance(t, torch.Tensor) else t, held)
         return return_and_correct_aliasing(operation, args, kwargs, made) if tensors else made
 
-    def count(self, name):
+    def compute(self, name, kernel, args=(), kwargs=None, writes=()):
+        """Launch a kernel on tensors that are held; `writes` are the arguments that it changes."""
         self.events.kernels[f"{name} at {place()}"] += 1
+        launch = partial(kernel, *args, **(kwargs or {}))
+        return launch() if self.tape is None else self.tape.add(name, launch, writes)
 
     def transfer(self, tensor, dtype=None, non_blocking=False, **_):
         dtype = dtype or tensor.dtype
@@ -179,7 +188,12 @@ class _Interception(TorchDispatchMode):
             return tensor.held.to(dtype, copy=True)
         free = non_blocking and tensor.data_ptr() in self.pinned
         self.events.transfer("copy to device", tensor, dtype, waits=not free)
-        return OnDevice(tensor.to(dtype, copy=True))
+        copied = tensor.to(dtype, copy=True)
+        copies = getattr(self.side, "copies", None)
+        if copies is not None:
+            copied = torch.full_like(copied, torch.nan) if dtype.is_floating_point else ~copied
+            copies.append((copied, tensor))
+        return OnDevice(copied)
 
     def copy(self, target, source):
         what = "copy to device" if isinstance(target, OnDevice) else "copy to host"
@@ -191,6 +205,16 @@ class _Interception(TorchDispatchMode):
         pinned = tensor.clone()
         self.pinned.add(pinned.data_ptr())
         return pinned
+
+
+def writes(operation):
+    """Numbers, or names, of the arguments that an operation changes."""
+    arguments = operation._schema.arguments
+    return [
+        each.name if each.kwarg_only else number
+        for number, each in enumerate(arguments)
+        if each.alias_info is not None and each.alias_info.is_write
+    ]
 
 
 def held_by(value):
@@ -253,6 +277,9 @@ class _Module(_DummyBackendModule):
     def set_rng_state(self, state, device=None):
         torch.default_generator.set_state(named_by(state))
 
+    def manual_seed(self, seed):
+        torch.default_generator.manual_seed(seed)
+
 
 class _FusedAttention(TorchFunctionMode):
     """PyTorch knows fused attention by the device; of an unknown one it makes six kernels."""
@@ -260,8 +287,8 @@ class _FusedAttention(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function is F.scaled_dot_product_attention and isinstance(args[0], OnDevice):
             places, (look, dropout) = args[:3], (*args[3:], None, 0.0)[:2]
-            count = _Interception.active.count
-            return Attention.apply(count, OnDevice, look, dropout or 0.0, *places)
+            compute = _Interception.active.compute
+            return Attention.apply(compute, OnDevice, look, dropout or 0.0, *places)
         return function(*args, **(kwargs or {}))
 
 

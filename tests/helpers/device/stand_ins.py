@@ -42,17 +42,22 @@ class Attention(torch.autograd.Function):
     """Fused attention on tensors that `hold` makes of those of the CPU: one kernel each way."""
 
     @staticmethod
-    def forward(ctx, count, hold, look, dropout, *places):
-        count("fused attention")
-        with torch.enable_grad():
-            inner = [each.held.detach().requires_grad_() for each in places]
-            look = None if look is None else look.held
-            found = F.scaled_dot_product_attention(*inner, look, dropout)
-        ctx.count, ctx.hold, ctx.inner, ctx.found = count, hold, inner, found
-        return hold(found.detach())
+    def forward(ctx, compute, hold, look, dropout, *places):
+        look = None if look is None else look.held
+        inner = [each.held.detach().requires_grad_() for each in places]
+
+        def attend():
+            with torch.enable_grad():
+                ctx.found = F.scaled_dot_product_attention(*inner, look, dropout)
+            return ctx.found.detach()
+
+        ctx.compute, ctx.hold, ctx.inner = compute, hold, inner
+        return hold(compute("fused attention", attend))
 
     @staticmethod
     def backward(ctx, gradient):
-        ctx.count("gradient of fused attention")
-        gradients = torch.autograd.grad(ctx.found, ctx.inner, gradient.held)
+        def differentiate():
+            return torch.autograd.grad(ctx.found, ctx.inner, gradient.held, retain_graph=True)
+
+        gradients = ctx.compute("gradient of fused attention", differentiate)
         return None, None, None, None, *map(ctx.hold, gradients)

@@ -144,16 +144,9 @@ def seeded(generator: torch.Generator) -> Iterator[None]:
             torch.manual_seed(seed + others.rank)
             yield
         return
-    if others.ranks > 1:  # whose generators have one state, and must have one after this
-        seed = zlib.crc32(generator.get_state().numpy().tobytes())
-        torch.rand((), generator=generator, device=device)
-        with torch.random.fork_rng(devices=[device], device_type=device.type):
-            torch.manual_seed(seed + others.rank)
-            yield
-        return
-    # A seed would have to be read from the device; the state of its generators is with the host.
-    module = torch.get_device_module(device)
+    # What is drawn would have to be read from the device; the state of generators is with the host.
+    seed = zlib.crc32(generator.get_state().numpy().tobytes())
+    torch.rand((), generator=generator, device=device)  # the next state is another one
     with torch.random.fork_rng(devices=[device], device_type=device.type):
-        module.set_rng_state(generator.get_state(), device)
+        torch.get_device_module(device).manual_seed(seed + others.rank)
         yield
-        generator.set_state(module.get_rng_state(device))

@@ -1,0 +1,1 @@
+"""What a graphics card does beside computing in order: copies ahead, and recorded updates."""
