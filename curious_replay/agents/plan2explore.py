@@ -65,8 +65,8 @@ class Plan2Explore(DeviceAgent):
             self.ensemble = Ensemble(
                 settings.members,
                 model.features + spaces.actions,
-                layers,
-                units,
+                layers if settings.layers is None else settings.layers,
+                units if settings.units is None else settings.units,
                 model.latent.size,
                 style,
             )
@@ -142,7 +142,10 @@ class Plan2Explore(DeviceAgent):
         states, led_here = learned.belief.states, replayed.previous_action
         actions = led_here[1:] if self.config.alignment == "correct" else led_here[:-1]
         inputs = torch.cat([states.feature[:-1].detach(), actions], -1)
-        target = states.stoch[1:].detach().flatten(0, 1)
+        states_to_come = states.stoch
+        if self.config.ensemble.target == "mean":
+            states_to_come = self.dreamer.model.latent.mean(learned.belief.posterior)
+        target = states_to_come[1:].detach().flatten(0, 1)
         with self.autocast():
             predictions = self.ensemble(inputs.flatten(0, 1))
         loss = normal_loss if self.config.ensemble.loss == "normal" else squared_error

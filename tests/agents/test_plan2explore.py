@@ -60,6 +60,16 @@ def test_sizes_on_dreamer_v3_are_those_of_its_heads():
     assert V2.ensemble == EnsembleConfig(10, "normal", 3e-4, 1e-5, "tensorflow", 100.0, 1e-6)
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_ensemble_can_have_a_shape_of_its_own(name):
+    shaped = dataclasses.replace(CONFIGS[name].ensemble, layers=3, units=11)
+    ensemble = make(CONFIGS[name], ensemble=shaped).ensemble
+    assert [layer.weight.shape[-1] for layer in ensemble.hidden] == [11] * 3
+    as_heads = make(CONFIGS[name])
+    layers, units, _ = as_heads.dreamer.model.head_shape
+    assert [layer.weight.shape[-1] for layer in as_heads.ensemble.hidden] == [units] * layers
+
+
 def member_by_member(ensemble, x, norm, bias, activation):
     """The same networks, one after the other."""
     predictions = []
@@ -131,16 +141,27 @@ def catch(agent, name):
     return caught
 
 
+@pytest.mark.parametrize("target", ["sample", "mean"])
 @pytest.mark.parametrize("alignment", ["correct", "released"])
 @pytest.mark.parametrize("name", ["v2", "v3"])
-def test_ensemble_learns_the_next_state(name, alignment):
+def test_ensemble_learns_the_next_state(name, alignment, target):
     """Against a loop over steps; where a new episode begins there is nothing to learn."""
-    agent, batch = make(CONFIGS[name], alignment=alignment), batch_of("continuous")
+    ensemble = dataclasses.replace(CONFIGS[name].ensemble, target=target)
+    agent = make(CONFIGS[name], alignment=alignment, ensemble=ensemble)
+    batch = batch_of("continuous")
     assert batch["is_first"][:, 1:].any()
     replayed, learned = trained(agent, batch)
     caught = catch(agent, "ensemble_adam")
     agent.train_ensemble(replayed, learned)
     states, total, pairs = learned.belief.states, 0.0, 0
+    goals = states.stoch
+    if target == "mean" and name == "v2":
+        goals = learned.belief.posterior.chunk(2, -1)[0]
+    elif target == "mean":
+        latent = agent.dreamer.model.latent
+        logits = learned.belief.posterior.unflatten(-1, (latent.latents, latent.classes))
+        goals = (0.99 * logits.softmax(-1) + 0.01 / latent.classes).flatten(-2)
+    assert (target == "mean") != torch.equal(goals, states.stoch)
     for row in range(3):
         for t in range(7):
             if batch["is_first"][row, t + 1]:
@@ -150,10 +171,10 @@ def test_ensemble_learns_the_next_state(name, alignment):
             known = moved >= 0
             action = batch["action"][row, moved] if known else np.zeros(2)
             inputs = torch.cat([states.feature[t, row], torch.from_numpy(action).float()])
-            target = states.stoch[t + 1, row]
+            goal = goals[t + 1, row]
             for prediction in agent.ensemble(inputs.unsqueeze(0))[:, 0]:
-                square = (prediction - target).square().sum()
-                total += square if name == "v3" else 0.5 * square + len(target) * 0.9189385
+                square = (prediction - goal).square().sum()
+                total += square if name == "v3" else 0.5 * square + len(goal) * 0.9189385
     assert caught[0].item() == pytest.approx((total / pairs).item(), rel=1e-5)
 
 

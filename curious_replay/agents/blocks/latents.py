@@ -76,6 +76,10 @@ class Categorical:
         one_hot = torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
         return straight_through(one_hot, probabilities).flatten(-2)
 
+    def mean(self, outputs: Tensor) -> Tensor:
+        """Return the mean of what `sample` draws [..., size]: all probabilities."""
+        return mix_uniform(self._split(outputs), self.unimix).flatten(-2)
+
     def ones(self, value: Tensor) -> Tensor:
         """Return the places of the ones in values [..., size].
 
@@ -119,6 +123,10 @@ class Gaussian:
     def mode(self, outputs: Tensor) -> Tensor:
         """Return the most likely value [..., size]."""
         return self._split(outputs)[0]
+
+    def mean(self, outputs: Tensor) -> Tensor:
+        """Return the mean of what `sample` draws [..., size], which is also its mode."""
+        return self.mode(outputs)
 
     def kl(self, left: Tensor, right: Tensor) -> Tensor:
         """Return KL(left || right) in nats [...], summed over all variables; of [..., outputs]."""

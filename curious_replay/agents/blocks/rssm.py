@@ -47,6 +47,9 @@ class Latent(Protocol):
     def mode(self, outputs: Tensor) -> Tensor:
         """Return the most likely value [..., size]."""
 
+    def mean(self, outputs: Tensor) -> Tensor:
+        """Return the mean of what `sample` draws, [..., size]."""
+
     def kl(self, left: Tensor, right: Tensor) -> Tensor:
         """Return KL(left || right) in nats [...], of outputs [..., outputs]."""
 

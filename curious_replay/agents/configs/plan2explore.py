@@ -20,7 +20,7 @@ class EnsembleConfig:
     """Settings of the one-step models whose disagreement is sought."""
 
     members: Annotated[int, Within(2, 1000)] = 10
-    """Models in the ensemble; each has the layers of a head of its Dreamer."""
+    """Models in the ensemble."""
     loss: Literal["normal", "squared"] = "normal"
     """Negative log-likelihood under unit variance, or the sum of squares: twice as steep."""
     lr: Positive = 3e-4
@@ -33,6 +33,14 @@ class EnsembleConfig:
     """Largest norm of the gradient, of all members together."""
     decay: Share = 1e-6
     """Share of every parameter that each update takes off."""
+    layers: Annotated[int, Within(1, 100)] | None = None
+    """Hidden layers of each model; None: as many as a head of its Dreamer has."""
+    units: Annotated[int, Within(1, 1_000_000)] | None = None
+    """Width of these layers; None: that of a head of its Dreamer."""
+    target: Literal["sample", "mean"] = "sample"
+    """What the models predict of the next stochastic state: the one that was drawn, as published,
+    or the mean of what it was drawn from. Where the state says little, draws are mostly noise, and
+    models then differ by how they follow it."""
 
 
 V3_ENSEMBLE = EnsembleConfig(members=8, loss="squared", lr=1e-4, adam="pytorch", decay=0.0)

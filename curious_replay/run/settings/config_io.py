@@ -86,6 +86,9 @@ def to_json(settings: Any) -> dict[str, Any]:
 
 LATER = {
     "agent.dreamer.starts": 1.0,
+    "agent.ensemble.layers": None,
+    "agent.ensemble.target": "sample",
+    "agent.ensemble.units": None,
     "agent.normalise": "off",
     "agent.starts": 1.0,
     "agent.task_actor": "on",
