@@ -45,7 +45,8 @@ class LocalLauncher:
         self._fill()
 
     def running(self) -> set[str]:
-        """See `Launcher`."""
+        """See `Launcher`. What waits begins here, and not where a trunk's end makes room for it."""
+        self._fill()
         return set(self._processes)
 
     def ended(self) -> list[Ended]:
@@ -58,7 +59,6 @@ class LocalLauncher:
             del self._processes[name]
             killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
             found.append(Ended(name, code, killed))
-        self._fill()
         return found
 
     def stop(self) -> None:

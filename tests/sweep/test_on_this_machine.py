@@ -88,6 +88,7 @@ def test_runs_share_the_cards_that_are_visible(visible, found, shares, monkeypat
         here._processes["1"][0].exitcode = 0
         freed = here._processes["1"][1]
         here.ended()
+        assert "6" in here.running()
         assert here._processes["6"][1] == freed  # the next run is where one has ended
         here._processes["6"] = Process(hears=True), freed
 

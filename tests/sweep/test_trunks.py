@@ -3,6 +3,7 @@
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -172,6 +173,19 @@ def test_branches_go_before_trunks_that_wait(tasks, monkeypatch):
     here.submit(tasks[:3])
     here.submit(tasks[3:])
     assert [*here._waiting] == [*tasks, *trunks]
+
+
+def test_branches_go_before_the_next_trunk_when_theirs_has_ended(tasks, monkeypatch):
+    monkeypatch.setattr(local, "_start", lambda process: None)
+    here = LocalLauncher(at_once=1)
+    first, second = tasks[0].trunk, tasks[3].trunk
+    here.submit([first, second])
+    assert here.running() == {first.name}
+    here._processes[first.name] = SimpleNamespace(exitcode=0), None
+    assert [each.name for each in here.ended()] == [first.name]
+    here.submit(tasks[:3])
+    assert here.running() == {tasks[0].name}
+    assert [*here._waiting] == [*tasks[1:3], second]
 
 
 def test_a_branch_without_its_trunk_says_what_to_do(tasks):
