@@ -8,6 +8,7 @@ from curious_replay.experiments.miniatures import (
     assay,
     lava,
     mirror,
+    mirror_settings,
     mirror_variants,
     rooms,
     unchanged,
@@ -17,6 +18,7 @@ from curious_replay.experiments.miniatures.quick import quick
 MINIATURES = (
     mirror.TURNED,
     mirror.PARTS,
+    mirror_settings.SETTINGS,
     mirror_variants.FIRST,
     mirror_variants.SECOND,
     lava.LAVA,
