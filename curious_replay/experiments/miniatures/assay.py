@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from curious_replay.experiments.assay.shared import frames_to
-from curious_replay.experiments.experiment import Claim, Experiment, Registration, Trunk
+from curious_replay.experiments.experiment import Claim, Experiment, Trunk
 from curious_replay.experiments.miniatures import arms, exploring
 
 AGENT = "plan2explore-v3"
@@ -69,8 +69,11 @@ BALL = Experiment(
             "env.processes": False,
             "env.schedule": ((0, "empty"), (REPEAT * T0, "ball")),
             "agent.task_actor": "off",
-            "agent.intrinsic_scale": 10.0,
+            "agent.normalise": "on",
             "agent.ensemble.members": 5,
+            "agent.ensemble.layers": 2,
+            "agent.ensemble.units": 128,
+            "agent.ensemble.target": "mean",
             "agent.ensemble.lr": 3e-4,
             "agent.dreamer.size": "micro",
             "agent.dreamer.model_lr": 1e-3,
@@ -105,9 +108,8 @@ BALL = Experiment(
             measure="frames to contact 5",
         ),
     ),
-    # Tried with an entropy weight of 3e-3 on seed 0, where the trunk came to stay in a corner, and
-    # with this one on seed 1.
-    registered=Registration(on="2026-11-18", first_seed=800, tuned=(0, 1), significant=0.01),
+    # Not registered any more: given up before any branch of a seed that judges was made.
+    # docs/miniatures.md says why.
     ladder=exploring.ladder(WORLD, coverage=1.0),
     scales=("mini", "debug"),
 )
