@@ -8,13 +8,14 @@ turns, one update each; medians are compared. Absolute numbers depend on the mac
 compare within one run.
 
 After that each of our agents has a row, with the settings and the batch that its preset has on
-Crafter, and images of 64x64x3 too. Then come two agents as small as in the miniatures, with one
-thread, in time of the processor; a change of the code is judged beside the checkout without it:
+Crafter, and images of 64x64x3 too, computed as precisely as `curious train` does. Then come two
+agents as small as in the miniatures, with one thread, in time of the processor; a change of the
+code is judged beside the checkout without it:
 
     git worktree add ../before main
     python bench/update.py --sizes --agents --rounds 20 --against ../before
 
-On a graphics card only the agents take part, at any scale:
+On a graphics card only the agents take part, one after the other, at any scale:
 
     python bench/update.py --device cuda --scale paper
     python bench/update.py --device cuda --scale paper --graphs
@@ -26,30 +27,22 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import timing
 import torch
-from update_peers import ACTIONS, PIXELS, random_batch, timed
+from update_agents import WARM_UPS, agent_rows, agent_table
+from update_peers import ACTIONS, PIXELS
 
-from curious_replay.agents.spaces import Spaces
 from curious_replay.replay import Curious, ReplayBuffer, Uniform
-from curious_replay.run import Choice, preset
 from curious_replay.run.settings.agents import AGENTS
-from curious_replay.run.settings.config import SCALES
+from curious_replay.run.settings.config import SCALES, Precision
 
 OURS = "curious"
-BEGUN = {"iris": {"model_after": 0, "actor_after": 0}}  # no part waits for the others
-WORLDS = {"crafter": True, "object-interaction": False}  # whether actions are discrete
-DIMENSIONS = 6  # of continuous actions
-WARM_UPS = 5
-"""The first updates compile, choose algorithms, and ask the system for memory again and again."""
 WORKER = Path(__file__).with_name("update_peers.py")
 HERE = Path(__file__).parents[1]
 SMALL = ("mirror", "assay")
@@ -238,52 +231,6 @@ def table(size: str, result: Mapping[str, Any], priorities: Mapping[str, float])
     return "\n".join([*lines, ""])
 
 
-def agent_rows(options: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of an update of each agent in both kinds of world, its batch, and its parameters."""
-    torch.set_num_threads(options.threads)
-    rows: dict[str, Any] = {}
-    works: dict[str, Callable[[], object]] = {}
-    for name, (world, discrete) in itertools.product(options.agents, WORLDS.items()):
-        if name == "iris" and not discrete:
-            continue  # its actions are words
-        settings = preset(Choice(env=world, agent=name, scale=options.scale))
-        pixels, actions = settings.env.image_size, ACTIONS if discrete else DIMENSIONS
-        spaces = Spaces(actions, discrete=discrete, image=(pixels, pixels))
-        agent = AGENTS[name].make(
-            replace(settings.agent, **BEGUN.get(name, {})), spaces, 0, options.device
-        )
-        if options.graphs:
-            agent.use_graphs(())
-        shape = settings.train.batch_size, settings.train.batch_length
-        batch = random_batch(*shape, actions, pixels)
-        for stream, wanted in agent.streams.items():
-            more = random_batch(wanted.windows, wanted.length, actions, pixels)
-            batch |= {f"{stream}/{field}": array for field, array in more.items()}
-        row = f"{name}, {world}"
-        works[row] = partial(agent.update, batch)
-        total = sum(p.numel() for p in agent.parameters() if p.requires_grad)
-        rows[row] = {"batch": shape, "pixels": pixels, "parameters": total, "turns": []}
-        for _ in range(WARM_UPS if options.graphs else 1):  # the first allocates, one is recorded
-            works[row]()
-    for _ in range(options.rounds):
-        for name, work in works.items():
-            rows[name]["turns"].append(timed(work)()["seconds"])
-    for row in rows.values():
-        row["seconds"] = median(row["turns"])
-    return rows
-
-
-def agent_table(rows: Mapping[str, Any], scale: str) -> str:
-    """All agents, in words."""
-    lines = [f"One update of each agent at {scale} scale", f"{'seconds':>46}{'batch':>10}"]
-    for name, row in rows.items():
-        windows, length = row["batch"]
-        batch, total = f"{windows}x{length}", f"{row['parameters']:,} parameters"
-        total += f", {row['pixels']} pixels"
-        lines.append(f"{name:<36}{row['seconds']:>10.3f}{batch:>10}  {total}")
-    return "\n".join([*lines, ""])
-
-
 def priority_share(update: float, priorities: Mapping[str, float]) -> float:
     """Time that prioritisation takes, as a part of an update that takes `update` seconds."""
     draw = priorities["draw by priority"] - priorities["draw uniformly"]
@@ -304,6 +251,9 @@ def main() -> None:
     parser.add_argument("--agents", nargs="*", default=[*AGENTS], choices=[*AGENTS])
     parser.add_argument("--scale", default="mini", choices=SCALES, help="of --agents")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="of --agents")
+    parser.add_argument(
+        "--precision", default="auto", choices=get_args(Precision), help="of --agents, as of a run"
+    )
     parser.add_argument("--graphs", action="store_true", help="repeat a recorded update, on cuda")
     parser.add_argument("--small", nargs="*", default=SMALL, choices=SMALL)
     parser.add_argument("--against", type=Path, help="another checkout, for small updates of both")

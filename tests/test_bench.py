@@ -1,13 +1,23 @@
 """The benchmarks run, with every option, and say which peers are missing."""
 
+import gc
+import importlib
 import json
 import subprocess
 import sys
+import weakref
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
+import torch
+
+from curious_replay.agents.dreamer_v2 import DreamerV2
+from curious_replay.agents.dreamer_v3 import DreamerV3
+from curious_replay.run import saved_run
 
 BENCH = Path(__file__).parents[1] / "bench"
+OUT_OF_MEMORY = "CUDA out of memory. Tried to allocate 2.00 GiB"
 
 
 def run(script, *arguments):
@@ -91,6 +101,7 @@ def test_update(tmp_path):
     ]
     for row in results["agents"].values():
         assert row["seconds"] > 0 and row["batch"] == [2, 8] and row["parameters"] > 1000
+        assert row["precision"] == "float32"
     assert "One update of each agent at debug scale" in done.stdout
     small = results["small"]["mirror"]["milliseconds"]
     assert list(small) == ["before", "now", "now, 16 pixels, half of the starts"]
@@ -109,6 +120,118 @@ def test_graphs_are_measured_on_a_card_only(tmp_path):
     with pytest.raises(subprocess.CalledProcessError) as caught:
         run("update.py", "--graphs", "--out", tmp_path)
     assert caught.value.stderr.endswith("error: --graphs needs --device cuda\n")
+
+
+@pytest.fixture
+def agents(monkeypatch, one_thread):
+    """The module that measures agents; what runs change in PyTorch is undone, as is a card."""
+    monkeypatch.syspath_prepend(BENCH)
+    monkeypatch.setattr(saved_run, "pick_device", lambda *_: "cpu")
+    filled = torch.utils.deterministic.fill_uninitialized_memory
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(False)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    yield importlib.import_module("update_agents")
+    torch.use_deterministic_algorithms(before, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = filled
+
+
+def options(names, **changes):
+    values = {"device": "cuda", "precision": "auto", "graphs": False, "threads": 1, "rounds": 2}
+    return Namespace(agents=names, scale="debug", **{**values, **changes})
+
+
+def spied(monkeypatch, kind, look):
+    """Let every update of a kind of agent be looked at first."""
+    update = kind.update
+
+    def seen(self, batch, unread=()):
+        look(self)
+        return update(self, batch, unread)
+
+    monkeypatch.setattr(kind, "update", seen)
+
+
+@pytest.mark.parametrize("when", [1, 3])  # the warm-up, and the second round
+def test_an_agent_that_a_card_has_no_memory_for_leaves_the_others_their_rows(
+    when, agents, monkeypatch
+):
+    updates = []
+
+    def fail(agent):
+        updates.append(agent)
+        if len(updates) == when:
+            raise torch.OutOfMemoryError(OUT_OF_MEMORY)
+
+    spied(monkeypatch, DreamerV2, fail)
+    rows = agents.agent_rows(options(["dreamerv2", "dreamerv3"]))
+    failed, *others = rows
+    assert failed == "dreamerv2, crafter" and len(others) == 3
+    assert rows[failed]["out_of_memory"] == OUT_OF_MEMORY
+    assert "seconds" not in rows[failed] and rows[failed]["parameters"] > 1000
+    for row in others:
+        assert rows[row]["seconds"] > 0 and len(rows[row]["turns"]) == 2
+        assert "out_of_memory" not in rows[row]
+    lines = agents.agent_table(rows, "debug").splitlines()[2:]
+    assert ["out of memory" in line for line in lines] == [True, False, False, False]
+    assert "out of memory       2x8  " in lines[0]
+    assert json.loads(json.dumps(rows)).keys() == rows.keys()
+
+
+def test_an_agent_that_cannot_even_be_made_has_a_row(agents, monkeypatch):
+    def fail(*_):
+        raise torch.OutOfMemoryError(OUT_OF_MEMORY)
+
+    monkeypatch.setattr(agents, "make_agent", fail)
+    rows = agents.agent_rows(options(["iris"]))
+    assert rows["iris, crafter"]["out_of_memory"] == OUT_OF_MEMORY
+    assert agents.agent_table(rows, "debug").splitlines()[2].endswith(" pixels")
+
+
+@pytest.mark.parametrize(("device", "living"), [("cuda", [0, 0, 0, 0]), ("cpu", [0, 1, 2, 3])])
+def test_a_card_has_one_agent_at_a_time(device, living, agents, monkeypatch):
+    """Also after one was too large. On a CPU, whose load is not steady, they take turns."""
+    made, found, emptied = [], [], []
+    make = agents.make_agent
+
+    def count(config, spaces):
+        found.append(sum(each() is not None for each in made))
+        agent = make(config, spaces)
+        agent.parts = [agent]  # which know one another
+        made.append(weakref.ref(agent))
+        return agent
+
+    def fail(agent):
+        if device == "cuda":
+            raise torch.OutOfMemoryError(OUT_OF_MEMORY)
+
+    monkeypatch.setattr(agents, "make_agent", count)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(made[-1]() is None))
+    spied(monkeypatch, DreamerV2, fail)
+    gc.disable()  # nobody else is to free them
+    try:
+        agents.agent_rows(options(["dreamerv2", "dreamerv3"], device=device))
+    finally:
+        gc.enable()
+    assert found == living
+    assert emptied == [True] * (4 if device == "cuda" else 1)
+
+
+def test_agents_are_measured_as_runs_are_made(agents, monkeypatch):
+    found = []
+
+    def look(agent):
+        found.append(agent.precision)
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        assert not torch.utils.deterministic.fill_uninitialized_memory
+        assert torch.get_num_threads() == 2
+
+    spied(monkeypatch, DreamerV3, look)
+    rows = agents.agent_rows(options(["dreamerv3"], precision="bfloat16", threads=2))
+    assert found == ["bfloat16"] * 6
+    assert [row["precision"] for row in rows.values()] == ["bfloat16"] * 2
+    assert agents.agent_table(rows, "debug").splitlines()[2].endswith(", bfloat16")
 
 
 def test_card():

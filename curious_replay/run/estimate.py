@@ -18,8 +18,7 @@ import torch
 from curious_replay.agents.interface import Agent
 from curious_replay.agents.spaces import Spaces
 from curious_replay.replay import Batch
-from curious_replay.run.saved_run import pick_device
-from curious_replay.run.settings.agents import AGENTS
+from curious_replay.run.saved_run import make_agent
 from curious_replay.run.settings.config import Config
 from curious_replay.run.settings.env_config import SimulatedConfig
 from curious_replay.run.worlds.environments import inspect_env
@@ -33,7 +32,7 @@ HOUR, DAY = 3600.0, 86400.0
 
 
 def seconds_per_update(config: Config, spaces: Spaces, clock: Clock) -> float:
-    """Return what an update takes by a clock, on the device and with the threads of the run.
+    """Return what an update takes by a clock, with the device, precision and threads of the run.
 
     It is NaN of an agent that cannot learn from steps of noise, which is no reason to stop.
     """
@@ -46,11 +45,9 @@ def seconds_per_update(config: Config, spaces: Spaces, clock: Clock) -> float:
 
 
 def _measure(config: Config, spaces: Spaces, clock: Clock) -> float:
-    device = pick_device(config.train.device)
     waiting = {f.name: 0 for f in fields(config.agent) if f.name in WAITING}
     with _threads(config.train.threads):
-        make = AGENTS[config.choice.agent].make
-        agent = make(replace(config.agent, **waiting), spaces, 0, device)
+        agent = make_agent(replace(config, agent=replace(config.agent, **waiting)), spaces)
         windows, length = config.train.batch_size, config.train.batch_length
         _time(agent, 1, length, clock)  # the first one compiles and imports
         one = _time(agent, 1, length, clock)

@@ -9,12 +9,13 @@ import torch
 
 from curious_replay.agents.spaces import Spaces
 from curious_replay.errors import UsageError
-from curious_replay.run import card
+from curious_replay.run import card, precision
 from curious_replay.run.estimate import seconds_per_update
 from curious_replay.run.record.files import write_json
 from curious_replay.run.saved_run import pick_device
 from curious_replay.run.settings.config import Choice
 from curious_replay.run.settings.presets import preset
+from curious_replay.run.training import prepare_torch
 
 SIDE = 4096  # of matrices that are multiplied on a card
 SMALL_SIDE = 512  # and on a CPU
@@ -30,18 +31,21 @@ def write_report(path: Path, findings: Sequence[dict[str, Any]]) -> None:
 def measure() -> dict[str, Any]:
     """Return the device, seconds of an update at two scales, and TFLOP/s of a matrix product.
 
-    Where there is a card, the bytes that were taken of it are told too.
+    Updates are computed as those of a run, in the precision that is told. Where there is a card,
+    the bytes that were taken of it are told too.
     """
     device = torch.device(pick_device("auto"))
     updates = {}
     for scale in ("debug", "mini"):
         config = preset(Choice(env="crafter", agent="dreamerv3", replay="curious", scale=scale))
         pixels = config.env.image_size
+        prepare_torch(config)
         spaces = Spaces(17, discrete=True, image=(pixels, pixels))
         updates[f"dreamerv3 {scale}"] = seconds_per_update(config, spaces, time.perf_counter)
     return {
         **card.remarks(device),
         "torch": torch.__version__,
+        "precision": precision.pick("auto", device),
         "seconds_per_update": updates,
         "tflops": {str(each): _tflops(device, each) for each in (torch.float32, torch.bfloat16)},
         **card.memory(device),

@@ -13,7 +13,7 @@ from curious_replay import cli
 from curious_replay.agents.spaces import Spaces
 from curious_replay.commands import sweep
 from curious_replay.experiments import hours
-from curious_replay.run import Choice, estimate, preset
+from curious_replay.run import Choice, estimate, preset, trial
 from curious_replay.run.settings.agents import AGENTS
 
 SPACES = Spaces(actions=3, discrete=True, image=(32, 32), vector=2)
@@ -50,6 +50,39 @@ def test_of_an_expensive_update_a_part_is_tried(clock):
     cost = costs(lambda windows: 1 + 0.5 * windows)
     assert estimate.seconds_per_update(made, SPACES, cost) == pytest.approx(9)
     assert tried == [1, 1, 2]
+
+
+def test_an_update_is_as_precise_as_those_of_the_run(monkeypatch):
+    found, update = [], fake_agent.FakeAgent.update
+
+    def look(self, batch):
+        found.append(self.precision)
+        return update(self, batch)
+
+    monkeypatch.setattr(fake_agent.FakeAgent, "update", look)
+    for asked in ("bfloat16", "auto"):
+        made = config(train={"precision": asked})
+        assert estimate.seconds_per_update(made, SPACES, time.process_time) > 0
+    assert found == ["bfloat16"] * 4 + ["float32"] * 4
+
+
+def test_a_report_is_of_updates_as_runs_make_them(monkeypatch):
+    found = []
+
+    def look(made, spaces, clock):
+        found.append((made.choice.scale, torch.are_deterministic_algorithms_enabled()))
+        return 1.0
+
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(False)
+    monkeypatch.setattr(trial, "seconds_per_update", look)
+    monkeypatch.setattr(trial.precision, "pick", lambda asked, device: f"{asked} on {device}")
+    monkeypatch.setattr(trial, "pick_device", lambda name: "cpu")
+    try:
+        assert trial.measure()["precision"] == "auto on cpu"
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=True)
+    assert found == [("debug", True), ("mini", True)]
 
 
 def test_an_agent_that_cannot_learn_from_noise_has_no_time():
