@@ -5,7 +5,6 @@ import importlib.metadata
 import os
 import platform
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from rich.table import Table
 from curious_replay.envs import make
 from curious_replay.errors import UsageError
 from curious_replay.extras import install_command, is_installed, obstacle
-from curious_replay.machine import free_memory
+from curious_replay.machine import free_memory, nvidia_cards
 
 GIGABYTE = 1e9
 # One million steps of 64 x 64 x 3 bytes, the replay buffer of the published runs.
@@ -149,7 +148,7 @@ def _package(requirement: Requirement, extra: str) -> Finding:
 
 def graphics() -> Iterator[Finding]:
     """Yield the graphics cards the driver knows, and whether torch can use them."""
-    cards = _nvidia_cards()
+    cards = nvidia_cards("name", "memory.total", "memory.free", "driver_version", "compute_cap")
     if not cards:
         advice = "CPU only: use the mini scale; paper scale takes a CUDA graphics card"
         yield Finding("machine", "graphics", "no NVIDIA card found", "note", advice)
@@ -165,17 +164,6 @@ def graphics() -> Iterator[Finding]:
             yield Finding("machine", row, value, "note", advice)
         else:
             yield Finding("machine", row, value)
-
-
-def _nvidia_cards() -> list[list[str]]:
-    """Return name, memory, free memory, driver and generation of each card."""
-    if shutil.which("nvidia-smi") is None:
-        return []
-    wanted = "name,memory.total,memory.free,driver_version,compute_cap"
-    query = ["nvidia-smi", f"--query-gpu={wanted}", "--format=csv,noheader"]
-    done = subprocess.run(query, capture_output=True, text=True, check=False)
-    rows = [line.split(", ") for line in done.stdout.splitlines()]
-    return [row for row in rows if len(row) == 5] if done.returncode == 0 else []
 
 
 def camera_problems() -> dict[str, str | None]:

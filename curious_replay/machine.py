@@ -1,5 +1,10 @@
-"""How much memory this process may still take, by the machine and by the limits it runs under."""
+"""What the machine has: memory that this process may still take, and NVIDIA's cards.
 
+Memory is counted by the machine and by the limits that this process runs under.
+"""
+
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +39,16 @@ def free_memory(root: Path = Path("/")) -> int | None:
         for group in _own_groups(root, version):
             known += _left_by_group(group, version)
     return min(known) if known else None
+
+
+def nvidia_cards(*wanted: str) -> list[list[str]]:
+    """Return what NVIDIA's driver says of each card; `wanted` are its names for that."""
+    if shutil.which("nvidia-smi") is None:
+        return []
+    query = ["nvidia-smi", f"--query-gpu={','.join(wanted)}", "--format=csv,noheader"]
+    done = subprocess.run(query, capture_output=True, text=True, check=False)
+    rows = [line.split(", ") for line in done.stdout.splitlines()]
+    return [row for row in rows if len(row) == len(wanted)] if done.returncode == 0 else []
 
 
 def _left_by_machine(root: Path) -> Iterator[int]:

@@ -12,6 +12,7 @@ from curious_replay import cli, doctor
 from curious_replay.commands import envs
 from curious_replay.envs import find, make, names
 from curious_replay.errors import UsageError
+from curious_replay.machine import nvidia_cards
 
 
 @pytest.fixture(autouse=True)
@@ -302,7 +303,7 @@ def test_one_opengl_camera_is_enough(monkeypatch):
 )
 def test_doctor_on_graphics(monkeypatch, card, torch, verdict, advice):
     cards = [] if card is None else [["A100", "40960 MiB", "40000 MiB", "550.54", card]]
-    monkeypatch.setattr(doctor, "_nvidia_cards", lambda: cards)
+    monkeypatch.setattr(doctor, "nvidia_cards", lambda *wanted: cards)
     monkeypatch.setattr(doctor, "_version", lambda name: torch)
     (found,) = doctor.graphics()
     assert found.name == "graphics"
@@ -329,9 +330,9 @@ def test_graphics_cards_are_read_from_the_driver(monkeypatch, tmp_path):
     assert [each.name for each in found] == ["graphics 0", "graphics 1"]
     assert found[1].value == "A100, 40960 MiB, 40000 MiB free, driver 550.54, generation 8.0"
     tool.write_text("#!/bin/sh\nexit 9\n")
-    assert doctor._nvidia_cards() == []
+    assert nvidia_cards("name") == []
     tool.unlink()
-    assert doctor._nvidia_cards() == []
+    assert nvidia_cards("name") == []
 
 
 def test_doctor_writes_a_report_to_be_sent(tmp_path, capsys, monkeypatch):
@@ -343,6 +344,7 @@ def test_doctor_writes_a_report_to_be_sent(tmp_path, capsys, monkeypatch):
     told = json.loads(path.read_text())
     assert told["findings"][0]["name"] == "python"
     assert told["device"] in ("cpu", "cuda")
+    assert told["precision"] == "float32" or told["device"] == "cuda"
     assert set(told["seconds_per_update"]) == {"dreamerv3 debug", "dreamerv3 mini"}
     assert all(
         each > 0 for each in (*told["seconds_per_update"].values(), *told["tflops"].values())

@@ -11,12 +11,13 @@ from typing import Any
 import torch
 
 from curious_replay.errors import UsageError
+from curious_replay.machine import nvidia_cards
 
 SMALLER = (
     "a smaller --train.batch-size or --agent.size, imagination from fewer states (--agent.starts), "
     "or --train.precision bfloat16 take less"
 )
-"""Options that make an update fit."""
+RECORDED = "; with --train.no-graphs, nothing else has to fit beside a recorded update"
 
 
 class CardMemoryError(UsageError):
@@ -48,10 +49,21 @@ def find(device: torch.device) -> Card | None:
     )
 
 
+def smaller(graphs: bool) -> str:
+    """Return options that make an update fit, of a run with graphs or without."""
+    return SMALLER + RECORDED if graphs else SMALLER
+
+
 def remarks(device: torch.device) -> dict[str, Any]:
-    """Return what a run remembers of where it computes: the device and, if it is one, the card."""
+    """Return what a run remembers of where it computes: the device and, if it is one, the card.
+
+    The driver, which all cards share, is None where NVIDIA's tool does not tell.
+    """
     card = find(device)
-    return {"device": device.type, "card": None if card is None else asdict(card)}
+    if card is None:
+        return {"device": device.type, "card": None}
+    driver = next((version for (version,) in nvidia_cards("driver_version")), None)
+    return {"device": device.type, "card": {**asdict(card), "driver": driver}}
 
 
 def free(device: torch.device) -> int | None:
@@ -79,7 +91,7 @@ def shown(device: torch.device) -> dict[str, float]:
 
 
 @contextmanager
-def advising(device: torch.device) -> Iterator[None]:
+def advising(device: torch.device, graphs: bool) -> Iterator[None]:
     """Turn a lack of the card's memory into an error that says what would help."""
     try:
         yield
@@ -87,6 +99,6 @@ def advising(device: torch.device) -> Iterator[None]:
         card = find(device)
         where = "" if card is None else f" of {card.name} ({card.memory / 1e9:.1f} GB)"
         raise CardMemoryError(
-            f"the memory{where} is used up: {SMALLER}. The run was saved and goes on with "
-            f"--resume. PyTorch says: {error}"
+            f"the memory{where} is used up: {smaller(graphs)}. The run goes on from its last "
+            f"checkpoint with --resume. PyTorch says: {error}"
         ) from error

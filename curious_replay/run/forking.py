@@ -187,7 +187,7 @@ def _state(saved: Saved, before: Config, config: Config) -> dict[str, Any]:
     """
     state, names = dict(saved.state), differences(before, config)
     if any(name.startswith("--replay") and name not in NOT_DRAWN_BY for name in names):
-        state["learner"] = {**state["learner"], "next": None}
+        state["learner"] = {**state["learner"], "next": None, "failed": None}
     if "--train.ratio" in names:
         ratio = Ratio(*before.updates_per_step, first=before.train.pretrain)
         ratio.set_state(state["ratio"])

@@ -1,5 +1,6 @@
 """Begin or resume a run: look before the start, open everything, train, close everything."""
 
+import os
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -146,7 +147,7 @@ def _run(
                         "episode, so the run is not exactly as if it had never stopped"
                     )
             crew.begin(agent, config)
-            with card.advising(agent.device):
+            with card.advising(agent.device, config.train.graphs):
                 try:
                     finished = trainer.run()
                 except Exception as error:
@@ -249,7 +250,8 @@ def _check_card(config: Config, agent: Agent, processes: int, console: Console) 
         highlight=False,
     )
     # The agent has its weights there already.
-    preflight.check_card(needed, free + needed.weights, windows, card.SMALLER)
+    advice = card.smaller(config.train.graphs)
+    preflight.check_card(needed, free + needed.weights, windows, advice)
 
 
 def _check_camera(folder: Path, facts: EnvFacts) -> None:
@@ -263,7 +265,9 @@ def _check_camera(folder: Path, facts: EnvFacts) -> None:
 
 
 def prepare_torch(config: Config) -> None:
-    """Fix what decides how sums are rounded, so that a run can be repeated bit for bit."""
+    """Fix what decides how sums are rounded, so that a run can be repeated bit for bit on a CPU."""
+    # cuBLAS asks for it when it first computes; its sums have no fixed order otherwise.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     torch.use_deterministic_algorithms(True, warn_only=True)

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 from helpers import runs
+from helpers.fake_agent import FakeAgent
 
 from curious_replay.run import card
 from curious_replay.run.card import CardMemoryError
-from curious_replay.run.loop.learner import Learner
 from curious_replay.run.record.files import read_json
 from curious_replay.run.record.record_files import read_meta
 
@@ -25,12 +25,15 @@ def one_card(monkeypatch):
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 7)
 
 
-def test_a_card_is_described(one_card):
+def test_a_card_is_described(one_card, monkeypatch):
     found = card.find(CUDA)
     assert (found.name, found.memory, found.capability) == ("T4", 16 * 10**9, "7.5")
     assert card.free(CUDA) == 3 * 10**9
     assert card.memory(CUDA) == {"card_bytes": 5, "card_peak_bytes": 7}
-    assert card.remarks(CUDA)["card"]["name"] == "T4"
+    monkeypatch.setattr(card, "nvidia_cards", lambda wanted: [["550.54"], ["550.54"]])
+    assert card.remarks(CUDA)["card"].items() >= {"name": "T4", "driver": "550.54"}.items()
+    monkeypatch.setattr(card, "nvidia_cards", lambda wanted: [])
+    assert card.remarks(CUDA)["card"]["driver"] is None
     assert card.shown(CUDA) == {"card/peak_GB": 7e-9, "card/memory_GB": 16.0}
 
 
@@ -42,29 +45,39 @@ def test_a_processor_is_none():
     assert card.remarks(CPU) == {"device": "cpu", "card": None}
 
 
+@pytest.mark.parametrize("graphs", [True, False])
+def test_a_lack_of_memory_says_what_a_recorded_update_takes(one_card, graphs):
+    with pytest.raises(CardMemoryError) as error, card.advising(CUDA, graphs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    assert ("--train.no-graphs" in str(error.value)) == graphs
+    assert "of T4 (16.0 GB) is used up" in str(error.value)
+
+
 def test_a_run_remembers_where_it_computed(tmp_path):
     runs.run(runs.config(), tmp_path)
     assert read_meta(tmp_path)["device"] == "cpu"
 
 
 def test_a_run_without_memory_is_saved_and_says_what_would_help(tmp_path, monkeypatch, one_card):
-    """It goes on from there: the update that failed is still owed."""
+    """It goes on from there: the update that failed is made with the batch that it had."""
     whole = tmp_path / "whole"
     runs.run(runs.config(), whole)
-    update, made = Learner.update, []
+    update, made = FakeAgent.update, []
 
-    def full(self):
+    def full(self, batch, unread=()):
         if len(made) == 3:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         made.append(1)
-        update(self)
+        return update(self, batch, unread)
 
     cut = tmp_path / "cut"
     with monkeypatch.context() as patched:
-        patched.setattr(Learner, "update", full)
+        patched.setattr(FakeAgent, "update", full)
         with pytest.raises(CardMemoryError, match=r"--train.batch-size.*--resume.*2.00 GiB"):
             runs.run(runs.config(), cut)
     newest = max((cut / "checkpoints").iterdir(), key=lambda path: path.name)
-    assert read_json(newest / "state.json")["learner"]["updates"] == 3
+    learner = read_json(newest / "state.json")["learner"]
+    assert learner["updates"] == 3
+    assert learner["failed"]["ids"] != learner["next"]["ids"]
     runs.run(runs.config(), cut, resume=True)
     assert runs.lines(cut) == runs.lines(whole)

@@ -51,12 +51,12 @@ def test_an_agent_that_fake_tensors_cannot_stand_for_is_none():
 
 
 def test_what_fits_is_not_refused():
-    preflight.check_card(LARGE, 24 * GB, 16, card.SMALLER)
+    preflight.check_card(LARGE, 24 * GB, 16, card.smaller(graphs=False))
 
 
 def test_what_does_not_fit_is_refused_with_the_batch_that_would():
     with pytest.raises(PreflightError) as refusal:
-        preflight.check_card(LARGE, 16 * GB, 16, card.SMALLER)
+        preflight.check_card(LARGE, 16 * GB, 16, card.smaller(graphs=False))
     message = str(refusal.value)
     assert "needs about 21.9 GB" in message
     assert "16.0 GB activations" in message
@@ -64,12 +64,12 @@ def test_what_does_not_fit_is_refused_with_the_batch_that_would():
     assert "--train.batch-size 10 would fit" in message
     assert "--agent.size" in message
     smaller = replace(LARGE, activations=10 * GB)
-    preflight.check_card(smaller, 16 * GB, 10, card.SMALLER)
+    preflight.check_card(smaller, 16 * GB, 10, card.smaller(graphs=False))
 
 
 def test_where_weights_alone_do_not_fit_no_batch_does():
     with pytest.raises(PreflightError) as refusal:
-        preflight.check_card(LARGE, 3 * GB, 16, card.SMALLER)
+        preflight.check_card(LARGE, 3 * GB, 16, card.smaller(graphs=False))
     assert "would fit" not in str(refusal.value)
 
 

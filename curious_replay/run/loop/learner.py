@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from curious_replay.agents.interface import Agent, Arrays, NonFiniteError, Stream
 from curious_replay.durable import write_bytes
@@ -108,12 +109,23 @@ class Learner:
         self.skipped = 0
         self.batches = Prefetch(self._draw, replay.lock, self._send)
         self._skipped_in_a_row = 0
+        self._failed: Batch | None = None  # its update had no memory, and is to be made again
 
     def update(self) -> None:
-        """Make one gradient update and tell replay about it."""
-        batch, sent = next(self.batches)
+        """Make one gradient update and tell replay about it.
+
+        Where memory is used up, the batch is kept for who goes on.
+        """
+        if self._failed is None:
+            batch, sent = next(self.batches)
+        else:
+            batch, sent = self._send(self._failed)
+            self._failed = None
         try:
             feedback = self.crew.update(self.agent, sent, self.unread)
+        except torch.OutOfMemoryError:
+            self._failed = batch
+            raise
         except NonFiniteError as error:
             feedback = None
             self._fail(batch, error)
@@ -130,21 +142,14 @@ class Learner:
         self.batches.close()
 
     def get_state(self) -> dict[str, Any]:
-        """Return counters, averages and the batch that is next."""
-        batch = self.next_batch
+        """Return counters, averages, the batch that is next, and one that has failed before it."""
         return {
             "averages": self.averages.get_state(),
             "updates": self.updates,
             "skipped": self.skipped,
             "skipped_in_a_row": self._skipped_in_a_row,
-            "next": None
-            if batch is None
-            else {
-                "fields": dict(batch),
-                "ids": batch.ids,
-                "probabilities": batch.probabilities,
-                "distinct": batch.distinct,
-            },
+            "next": _state_of(self.next_batch),
+            "failed": _state_of(self._failed),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -152,8 +157,9 @@ class Learner:
         self.averages.set_state(state["averages"])
         self.updates, self.skipped = state["updates"], state["skipped"]
         self._skipped_in_a_row = state["skipped_in_a_row"]
-        batch = state["next"]
+        batch, failed = state["next"], state.get("failed")  # which older checkpoints do not have
         self.batches.ahead = None if batch is None else self._send(Batch(**batch))
+        self._failed = None if failed is None else Batch(**failed)
 
     @property
     def next_batch(self) -> Batch | None:
@@ -163,7 +169,7 @@ class Learner:
 
     def forget_next_batch(self) -> None:
         """Draw the next batch when it is its turn, from what is stored then."""
-        self.batches.ahead = None
+        self.batches.ahead = self._failed = None
 
     def _draw(self) -> Batch:
         """Draw a batch, with the windows of the agent's other streams.
@@ -199,3 +205,15 @@ class Learner:
         raise TrainingFailedError(
             f"update {self.updates}: {error.term} is not finite. The batch is in {path}; {advice}"
         ) from error
+
+
+def _state_of(batch: Batch | None) -> dict[str, Any] | None:
+    """Return what a batch is made of."""
+    if batch is None:
+        return None
+    return {
+        "fields": dict(batch),
+        "ids": batch.ids,
+        "probabilities": batch.probabilities,
+        "distinct": batch.distinct,
+    }
