@@ -19,16 +19,14 @@ from device.test_agents_on_a_device import (  # noqa: F401
     same_random_numbers,
 )
 from device.test_runs_on_a_device import metrics, resumes, run, settings, use  # noqa: F401
+from helpers.device import faults
 from helpers.device.pretended import NAME, pretend
-from helpers.device.tape import NotRecordableError, TapeCapture
+from helpers.device.tape import FreedMemoryError, NotRecordableError, Recordings
 
-from curious_replay.agents import iris, updates
-from curious_replay.agents.blocks import heads, maths
-from curious_replay.agents.blocks.returns import ReturnScale
+from curious_replay.agents import iris
 from curious_replay.agents.blocks.tokens.transformer import seeded
 from curious_replay.agents.device import cuda, graphs
 from curious_replay.agents.device.graphs import Graphs
-from curious_replay.agents.dreamer_v3 import DreamerV3
 from curious_replay.agents.interface import NonFiniteError
 from curious_replay.agents.precision import LossScale
 from curious_replay.errors import UsageError
@@ -42,9 +40,9 @@ LARGEST = 2.0**127
 @pytest.fixture
 def capture(monkeypatch):
     """Let agents on the device record on a tape, after one warm-up."""
-    made = TapeCapture()
+    made = Recordings()
     monkeypatch.setattr(graphs, "WARM_UPS", 1)
-    monkeypatch.setattr(updates.cuda, "capture", lambda device, generator: made)
+    monkeypatch.setattr(cuda, "capture", made.capture)
     return made
 
 
@@ -59,6 +57,10 @@ def same(found, wanted):
     assert found.signals.keys() == wanted.signals.keys()
     for name, signal in wanted.signals.items():
         np.testing.assert_allclose(found.signals[name], signal, rtol=1e-5, atol=1e-5)
+
+
+def record(agent, work):
+    cuda.capture(agent.device, agent.generator).record(work)
 
 
 def on_device(agent, batch):
@@ -83,7 +85,7 @@ def test_repeated_updates_are_those_that_the_host_would_make(name, kind, capture
         assert events.totals()["synchronisations"] == 1
         same(agent.update(other), wanted.fourth)
         (tape,), inputs = capture.tapes, on_device(agent, other)
-        capture.record(lambda: agent.learn(inputs, (), None))
+        record(agent, lambda: agent.learn(inputs, (), None))
     assert capture.warm_ups == 1
     assert len(tape.kernels) > 500
     assert capture.tapes[1].kernels == tape.kernels  # whatever the batch
@@ -193,55 +195,25 @@ def test_runs_are_repeated_resumed_and_remembered(tmp_path, use, capture):  # no
     assert [each.get("graphs") for each in resumes(tmp_path / "parts")] == [None, False]
 
 
-def read_a_number(monkeypatch):
-    monkeypatch.setattr(heads, "symlog", lambda x: maths.symlog(x) if x.max() < 1e9 else x)
-
-
-def choose_by_the_batch(monkeypatch):
-    load = DreamerV3.load
-    monkeypatch.setattr(
-        DreamerV3, "load", lambda self, batch, known=None: load(self, batch, self.shown)
-    )
-
-
-def replace_a_tensor(monkeypatch):
-    def update(self, returns, fine):
-        self.high = self.high + 1  # another tensor
-        return self.high
-
-    monkeypatch.setattr(ReturnScale, "update", update)
-
-
-def copy_the_generator(monkeypatch):
-    monkeypatch.setitem(AT_ONCE, "starts", 0.5)
-    monkeypatch.setattr(DreamerV3, "refuse_foresight", lambda self, unread: None)
-
-
-def count_on_the_host(monkeypatch):
-    train = DreamerV3.train_world_model
-
-    def counting(self, replayed):
-        self.made = getattr(self, "made", 0) + 1
-        return train(self, replayed._replace(reward=replayed.reward * self.made))
-
-    monkeypatch.setattr(DreamerV3, "train_world_model", counting)
-
-
+UNKNOWN, GONE = "generator that the graph does not know", "made before the recording and is gone"
 FAULTS = {
-    read_a_number: NotRecordableError,
-    choose_by_the_batch: AssertionError,
-    replace_a_tensor: AssertionError,
-    copy_the_generator: AssertionError,
-    count_on_the_host: AssertionError,
+    faults.read_a_number: (NotRecordableError, "number to host"),
+    faults.choose_by_the_batch: (AssertionError, None),
+    faults.replace_a_tensor: (FreedMemoryError, GONE),
+    faults.renew_a_constant: (FreedMemoryError, f"mul at agents/.*{GONE}"),
+    faults.copy_the_generator: (NotRecordableError, UNKNOWN),
+    faults.draw_from_a_second_generator: (NotRecordableError, f"rand at agents/.*{UNKNOWN}"),
+    faults.count_on_the_host: (AssertionError, None),
 }
 
 
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_a_fault_of_each_kind_is_found(plant, capture, monkeypatch):
     plant(monkeypatch)
+    error, message = FAULTS[plant]
     with pretend():
         agents = recorded("dreamerv3"), make("dreamerv3", "discrete", NAME)
-        with pytest.raises(FAULTS[plant]):
+        with pytest.raises(error, match=message):
             for seed in range(4):
                 batch = batch_for(agents[0], seed=seed)
                 for agent in agents:
@@ -250,14 +222,14 @@ def test_a_fault_of_each_kind_is_found(plant, capture, monkeypatch):
 
 
 def test_kernels_that_depend_on_the_batch_are_found(capture, monkeypatch):
-    choose_by_the_batch(monkeypatch)
+    faults.choose_by_the_batch(monkeypatch)
     with pretend():
         agent = make("dreamerv3", "discrete", NAME)
         for seed in range(2):
             agent.shown = batch_for(agent, seed=seed)
             inputs = on_device(agent, agent.shown)
             agent.update(agent.shown)
-            capture.record(lambda: agent.learn(inputs, (), None))  # noqa: B023
+            record(agent, lambda: agent.learn(inputs, (), None))  # noqa: B023
     first, second = (tape.kernels for tape in capture.tapes)
     assert first != second
 

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 import torch
 from device.test_agents_on_a_device import batch_for, every_agent, make
+from device.test_graphs import capture, compared, recorded  # noqa: F401
 from helpers.agents.batches import make_batch
+from helpers.device.pretended import NAME, pretend
+from helpers.device.tape import FreedMemoryError
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from curious_replay.agents import dreamer_v2, precision
@@ -22,6 +25,7 @@ from curious_replay.agents.spaces import Spaces
 from curious_replay.run import Choice, foreseen, preset
 
 CPU = torch.device("cpu")
+MANY = 200  # casts; in float32 an update has fewer
 SPACES = Spaces(5, discrete=True, image=None, vector=4)
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -112,6 +116,31 @@ def test_a_weight_that_is_rounded_at_every_step_is_found(monkeypatch):
     with Casts(agent) as casts:
         agent.update(batch)
     assert max(casts.found.values()) >= 8
+
+
+@every_agent
+def test_updates_are_recorded(name, kind, capture):  # noqa: F811
+    """The default precision on a card is bfloat16."""
+    with pretend():
+        agents = recorded(name, kind), make(name, kind, NAME)
+        for agent in agents:
+            agent.compute_in("bfloat16")
+        compared(*agents, [batch_for(agents[0], seed=seed) for seed in (0, 0, 1)])
+    (tape,) = capture.tapes
+    assert Counter(name for name, _ in tape.kernels)["_to_copy"] > MANY
+
+
+def test_a_weight_that_was_rounded_before_a_recording_is_found(capture):  # noqa: F811
+    """Autocast keeps it until the optimiser has changed the weight; a graph would go on with it."""
+    with pretend():
+        agent = recorded("dreamerv3")
+        agent.compute_in("bfloat16")
+        batch, weights = batch_for(agent), [each for each in agent.parameters() if each.ndim == 2]
+        with agent.autocast(), pytest.raises(FreedMemoryError, match=r"torch\.bfloat16.* is gone"):
+            for _ in range(2):
+                for weight in weights:
+                    weight @ weight.T
+                agent.update(batch)
 
 
 def totals(name, scale):

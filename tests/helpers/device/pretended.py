@@ -40,6 +40,7 @@ from torch.utils.backend_registration import (
 )
 
 import curious_replay
+from helpers.device import autocast
 from helpers.device.stand_ins import INSTEAD, Attention
 
 NAME = "pretended"
@@ -167,6 +168,8 @@ class _Interception(TorchDispatchMode):
         args_held, kwargs_held = tree_map(held_by, (args, kwargs))
         if operation.is_view or name in NO_KERNEL:
             held = operation(*args_held, **kwargs_held)
+            if self.tape is not None:
+                self.tape.own(held, (args_held, kwargs_held))
         else:
             compute = INSTEAD.get(name, operation)
             held = self.compute(name, compute, args_held, kwargs_held, writes(operation))
@@ -287,6 +290,8 @@ class _FusedAttention(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function is F.scaled_dot_product_attention and isinstance(args[0], OnDevice):
             places, (look, dropout) = args[:3], (*args[3:], None, 0.0)[:2]
+            if torch.is_autocast_enabled(NAME):
+                places = autocast.cast(places, torch.get_autocast_dtype(NAME), NAME)
             compute = _Interception.active.compute
             return Attention.apply(compute, OnDevice, look, dropout or 0.0, *places)
         return function(*args, **(kwargs or {}))
@@ -306,6 +311,7 @@ def _register():
 
     # A card has a kernel for it; PyTorch would take it apart for a device that has none.
     library.impl("silu_backward", never, "PrivateUse1")
+    autocast.install(library, NAME)
     return library
 
 
@@ -324,7 +330,11 @@ def pretend():
 
     torch.Generator = Generator
     try:
-        with _FusedAttention(), _Interception(events) as _Interception.active:
+        with (
+            autocast.kept_until_cleared(),
+            _FusedAttention(),
+            _Interception(events) as _Interception.active,
+        ):
             yield events
     finally:
         torch.Generator, _Interception.active = real, before

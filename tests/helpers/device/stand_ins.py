@@ -44,20 +44,39 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compute, hold, look, dropout, *places):
         look = None if look is None else look.held
-        inner = [each.held.detach().requires_grad_() for each in places]
-
-        def attend():
-            with torch.enable_grad():
-                ctx.found = F.scaled_dot_product_attention(*inner, look, dropout)
-            return ctx.found.detach()
-
-        ctx.compute, ctx.hold, ctx.inner = compute, hold, inner
-        return hold(compute("fused attention", attend))
+        places = [each.held for each in places]
+        found, keep = compute("fused attention", attend, (look, dropout, *places))
+        ctx.compute, ctx.hold, ctx.given = compute, hold, (look, keep, *places)
+        return hold(found)
 
     @staticmethod
     def backward(ctx, gradient):
-        def differentiate():
-            return torch.autograd.grad(ctx.found, ctx.inner, gradient.held, retain_graph=True)
-
-        gradients = ctx.compute("gradient of fused attention", differentiate)
+        given = *ctx.given, gradient.held
+        gradients = ctx.compute("gradient of fused attention", gradients_of_attention, given)
         return None, None, None, None, *map(ctx.hold, gradients)
+
+
+def attend(look, dropout, *places):
+    """Return what was found, and what each place keeps of each other, if any is dropped."""
+    query, key, _ = places
+    keep = None
+    if dropout:
+        keep = F.dropout(query.new_ones(*query.shape[:-1], key.shape[-2]), dropout)
+    return attention(look, keep, *places), keep
+
+
+def gradients_of_attention(look, keep, *places_and_gradient):
+    *places, gradient = places_and_gradient
+    places = [each.detach().requires_grad_() for each in places]
+    with torch.enable_grad():
+        found = attention(look, keep, *places)
+    return torch.autograd.grad(found, places, gradient)
+
+
+def attention(look, keep, query, key, value):
+    if keep is None:
+        return F.scaled_dot_product_attention(query, key, value, look)
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    if look is not None:
+        scores = scores.masked_fill(~look, -torch.inf)
+    return (scores.softmax(-1) * keep) @ value
