@@ -58,24 +58,52 @@ class RungResult:
     name: str
     bound: str
     values: list[float | None] = field(default_factory=list)
-    """One for each seed, in their order; None: never."""
+    """One for each seed (or as many for each), in their order; None: never."""
     median: float | None = None
     """None: never."""
     held: bool = False
+    seeds: list[int] = field(default_factory=list)
+    """Whose the values are; empty in results that were kept before this was written down."""
 
 
 def climb(ladder: Sequence[Rung], footing: Footing) -> list[RungResult]:
     """Measure all rungs; none are there without runs to stand on."""
-    return [_result(rung, rung.values(footing)) for rung in ladder] if footing.runs else []
+    seeds = [run.seed for run in footing.runs]
+    return [_result(rung, rung.values(footing), seeds) for rung in ladder] if seeds else []
 
 
-def _result(rung: Rung, values: Sequence[float]) -> RungResult:
+def pooled(
+    ladder: Sequence[Rung], old: Sequence[RungResult], new: Sequence[RungResult]
+) -> list[RungResult]:
+    """Return both together: every seed of either, its numbers from `new` where both have it."""
+    known = {each.name: each for each in old}
+    both = []
+    for found in new or old:
+        rung = next((each for each in ladder if each.name == found.name), None)
+        before = known.get(found.name)
+        if rung is None or before is None or not (found.seeds and before.seeds):
+            both.append(found)
+            continue
+        numbers = _by_seed(before) | _by_seed(found)
+        seeds = sorted(numbers)
+        both.append(_result(rung, [value for seed in seeds for value in numbers[seed]], seeds))
+    return both
+
+
+def _by_seed(found: RungResult) -> dict[int, list[float]]:
+    values = [math.inf if value is None else value for value in found.values]
+    each = len(values) // len(found.seeds)
+    return {seed: values[i * each : (i + 1) * each] for i, seed in enumerate(found.seeds)}
+
+
+def _result(rung: Rung, values: Sequence[float], seeds: Sequence[int]) -> RungResult:
     reached = [math.inf if math.isnan(value) else float(value) for value in values]
     median = float(np.median(reached)) if reached else math.inf
     low = -math.inf if rung.at_least is None else rung.at_least
     high = math.inf if rung.at_most is None else rung.at_most
     held = low <= median <= high and not (rung.at_most is not None and math.isinf(median))
-    return RungResult(rung.name, rung.bound, [*map(_known, reached)], _known(median), held)
+    told = [*map(_known, reached)]
+    return RungResult(rung.name, rung.bound, told, _known(median), held, [*seeds])
 
 
 def _known(value: float) -> float | None:

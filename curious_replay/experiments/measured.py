@@ -7,6 +7,7 @@ import numpy as np
 
 from curious_replay.analysis.load import Run
 from curious_replay.errors import UsageError
+from curious_replay.experiments import ladder as ladders
 from curious_replay.experiments.experiment import MEDIAN, OVERALL, Experiment, Key, Measure
 from curious_replay.experiments.jobs import jobs
 from curious_replay.experiments.judged import verdicts
@@ -68,7 +69,8 @@ def pooled(experiment: Experiment, old: Results, new: Results) -> Results:
             for (task, method), cell in sorted(cells.items(), key=lambda item: order(item[0]))
         ])  # fmt: skip
     made = [*old.made, *(each for each in new.made if each not in old.made)]
-    return _judged(experiment, new.scale, measured, made, new.ladder or old.ladder)
+    rungs = ladders.pooled(experiment.ladder, old.ladder, new.ladder)
+    return _judged(experiment, new.scale, measured, made, rungs)
 
 
 def shared(experiment: Experiment, other: Experiment, result: Results) -> Results | None:

@@ -13,7 +13,8 @@ def ratio(losses, first_change):
     """The rung of one run with a line every 10 frames."""
     frames = 10 * np.arange(1, 1 + len(losses))
     metrics = {"frame": frames, "model/loss": np.array(losses, float)}
-    run = SimpleNamespace(metrics=metrics, frames_done=int(frames[-1]), first_change=first_change)
+    known = {"frames_done": int(frames[-1]), "first_change": first_change}
+    run = SimpleNamespace(seed=0, metrics=metrics, **known)
     [result] = climb([SETTLED], Footing(None, [run]))
     return result.median, result.held
 

@@ -51,6 +51,6 @@ def test_the_model_of_dreamer_v2_is_judged_by_its_kl():
     frames = 10 * np.arange(1, 9)
     kl = np.array([9, 8, 7, 6, 6, 6, 3, 3], float)
     metrics = {"frame": frames, "model/loss": np.full(8, 708.0), "model/kl": kl}
-    falling = SimpleNamespace(metrics=metrics, frames_done=80, first_change=0)
+    falling = SimpleNamespace(seed=0, metrics=metrics, frames_done=80, first_change=0)
     [result] = climb([SETTLED_V2], Footing(None, [falling]))
     assert (result.median, result.held) == (0.5, False)
