@@ -94,8 +94,7 @@ class Results:
     @classmethod
     def from_json(cls, values: Any, name: str = "results") -> "Results":
         """Read back what `to_json` gave; `name` says in errors where it is from."""
-        if isinstance(values, dict):
-            values = {"claims": [], "ladder": [], **values}  # which older files do not have
+        values = _with_what_is_newer(values)
         check(values, _WANTED, name)
         measures = [
             MeasureResult(m["name"], m["lower_is_better"], [Row(**row) for row in m["rows"]])
@@ -161,6 +160,17 @@ class Results:
         return Table(slug, caption, columns, rows)
 
 
+def _with_what_is_newer(values: Any) -> Any:
+    """Return the JSON value of results with what older files do not have."""
+    if not isinstance(values, dict):
+        return values
+    values = {"claims": [], "ladder": [], **values}
+    if isinstance(values["ladder"], list):
+        rungs = values["ladder"]
+        values["ladder"] = [{"seeds": [], **r} if isinstance(r, dict) else r for r in rungs]
+    return values
+
+
 _WANTED: dict[str, Any] = {
     **{each.name: str for each in fields(Results)},
     "measures": [
@@ -198,6 +208,7 @@ _WANTED: dict[str, Any] = {
             "values": [(float, None)],
             "median": (float, None),
             "held": bool,
+            "seeds": [int],
         }
     ],
 }

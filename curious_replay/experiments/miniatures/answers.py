@@ -61,7 +61,7 @@ LEADING = frozenset({
     ("mini-assay", 0), ("mini-assay", 1), ("mini-rooms", 0),
     ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror-first", 0),
     ("mini-mirror-v2", 0), ("mini-mirror-v2", 2), ("mini-lava", 0), ("mini-lava", 1),
-    ("mini-mirror-parts", 0), ("mini-mirror-parts", 1), ("mini-mirror-settings", 0),
+    ("mini-mirror-parts", 0), ("mini-mirror-parts", 1),
     ("mini-mirror-same", 0), ("mini-mirror-same", 1), ("mini-mirror-costs", 2),
     ("mini-mirror-noise", 0),
     ("mini-mirror-back", 0), ("mini-mirror-back", 1),
