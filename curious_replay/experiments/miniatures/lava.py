@@ -14,7 +14,7 @@ from curious_replay.experiments.experiment import Claim, Experiment, Registratio
 from curious_replay.experiments.ladder import Rung
 from curious_replay.experiments.miniatures import arms, mirror
 from curious_replay.experiments.miniatures.policies import chooses
-from curious_replay.experiments.miniatures.tasks import SOLVED, GoalTask, mean_return
+from curious_replay.experiments.miniatures.tasks import GoalTask, mean_return, solved_sooner
 
 AGENT = "dreamerv3"
 T0, END = 10_000, 13_000
@@ -84,16 +84,8 @@ LAVA = Experiment(
         [(arms.CURIOUS, arms.UNIFORM)],
     ),
     also=(
-        Claim(
-            "Curious Replay solves the task again sooner than uniform replay",
-            [(arms.CURIOUS, arms.UNIFORM)],
-            measure=SOLVED,
-        ),
-        Claim(
-            "Curious Replay solves the task again sooner than TD replay",
-            [(arms.CURIOUS, arms.TD)],
-            measure=SOLVED,
-        ),
+        solved_sooner(arms.UNIFORM),
+        solved_sooner(arms.TD),
         Claim(
             "With balanced replay, too, episodes end with more reward than with uniform replay",
             [(arms.BALANCED, arms.UNIFORM)],

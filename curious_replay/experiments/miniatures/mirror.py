@@ -14,7 +14,13 @@ from curious_replay.experiments.experiment import Claim, Experiment, Registratio
 from curious_replay.experiments.ladder import Rung
 from curious_replay.experiments.miniatures import arms
 from curious_replay.experiments.miniatures.policies import chooses
-from curious_replay.experiments.miniatures.tasks import SOLVED, GoalTask, reached, retained
+from curious_replay.experiments.miniatures.tasks import (
+    SOLVED,
+    GoalTask,
+    reached,
+    retained,
+    solved_sooner,
+)
 from curious_replay.run.settings.presets import Settings
 
 WORLD = "toy/mirror"
@@ -79,16 +85,8 @@ TURNED = Experiment(
         [(arms.CURIOUS, arms.UNIFORM)],
     ),
     also=(
-        Claim(
-            "Curious Replay solves the task again sooner than uniform replay",
-            [(arms.CURIOUS, arms.UNIFORM)],
-            measure=SOLVED,
-        ),
-        Claim(
-            "Curious Replay solves the task again sooner than TD replay",
-            [(arms.CURIOUS, arms.TD)],
-            measure=SOLVED,
-        ),
+        solved_sooner(arms.UNIFORM),
+        solved_sooner(arms.TD),
         Claim(
             "Balanced replay solves the task again sooner than uniform replay",
             [(arms.BALANCED, arms.UNIFORM)],

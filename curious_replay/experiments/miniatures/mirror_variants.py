@@ -37,12 +37,6 @@ def _more_goals(where: str) -> Claim:
     )
 
 
-_SOONER = Claim(
-    "Curious Replay solves the task again sooner than uniform replay",
-    [(arms.CURIOUS, arms.UNIFORM)],
-    measure=tasks.SOLVED,
-)
-
 NOISE = Experiment(
     name="mini-mirror-noise",
     where="Q4 in miniature",
@@ -58,7 +52,7 @@ NOISE = Experiment(
     trunk=_TRUNK,
     claim=_more_goals("noise or not"),
     also=(
-        _SOONER,
+        tasks.solved_sooner(arms.UNIFORM),
         Claim(
             "So does balanced replay, whose loss term noise might occupy",
             [(arms.BALANCED, arms.UNIFORM)],
@@ -78,7 +72,7 @@ FIRST = Experiment(
     settings={"mini": _SETTINGS, "debug": _DEBUG},
     test="pairs",
     claim=_more_goals("without a shared trunk"),
-    also=(_SOONER,),
+    also=(tasks.solved_sooner(arms.UNIFORM),),
     # Settings are those of `mirror`, and were not tuned again.
     registered=Registration(on="2026-11-18", first_seed=400, tuned=(0, 1, 2), significant=0.01),
     **_SHARED,
@@ -112,7 +106,7 @@ SECOND = Experiment(
     trunk=Trunk("uniform", until={"mini": _V2_T0, "debug": 60}),
     claim=_more_goals("with DreamerV2"),
     also=(
-        _SOONER,
+        tasks.solved_sooner(arms.UNIFORM),
         Claim("It reaches more goals than TD replay", [(arms.CURIOUS, arms.TD)]),
     ),
     debug_methods=(arms.UNIFORM, arms.CURIOUS),

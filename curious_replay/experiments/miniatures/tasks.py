@@ -5,12 +5,19 @@ from typing import NamedTuple
 from curious_replay.analysis import returns
 from curious_replay.analysis.lines import Array
 from curious_replay.analysis.load import Run
-from curious_replay.experiments.experiment import Measure, each
+from curious_replay.experiments.experiment import Claim, Measure, each
 from curious_replay.experiments.ladder import Footing, Rung
+from curious_replay.experiments.miniatures import arms
 from curious_replay.experiments.miniatures.policies import Policy, play
 from curious_replay.experiments.miniatures.settled import SETTLED
 
 SOLVED = "steps to solve it again"
+
+
+def solved_sooner(than: str) -> Claim:
+    """Return the claim that curious replay solves it again sooner than another kind of replay."""
+    text = f"Curious Replay solves the task again sooner than {than} replay"
+    return Claim(text, [(arms.CURIOUS, than)], measure=SOLVED)
 
 
 class GoalTask(NamedTuple):
