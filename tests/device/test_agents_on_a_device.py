@@ -140,9 +140,7 @@ def test_the_host_waits_for_what_is_fed_back_only(name, kind):
 
 
 @every_agent
-def test_acting_and_looking_ahead(name, kind, monkeypatch):
-    monkeypatch.setattr(probe, "SEEN", 3)
-    monkeypatch.setattr(probe, "PREDICTED", 2)
+def test_acting_and_looking_ahead(name, kind):
     with pretend():
         agents = [make(name, kind, device, seed=5) for device in (NAME, "cpu")]
         for agent in agents:
@@ -154,9 +152,8 @@ def test_acting_and_looking_ahead(name, kind, monkeypatch):
         if AGENTS[name].predicts_images:
             found, wanted = (agent.open_loop(batch, 3).astype(int) for agent in agents)
             assert np.abs(found - wanted).max() <= 1
-            scenes = probe.Probe("mini", agents[0].spaces.image[0], "rays", 1)
-            scenes.scenes = batch
-            assert len([*scenes.lines(agents[0])]) == 8 * 2
+            scenes = probe.Scenes(range(8), batch, batch["image"][..., 0] > 0, seen=3)
+            assert len([*probe.Probe(scenes).lines(agents[0])]) == 8 * 2
 
 
 def acted(agent, batch, explore, steps=3):

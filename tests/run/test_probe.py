@@ -7,19 +7,26 @@ import pytest
 from helpers.runs import config, lines, run
 
 from curious_replay.envs.object_interaction import BALLS, ball_pixels
-from curious_replay.run.loop.probe import PREDICTED, SEEN, Probe
+from curious_replay.envs.toys.two_rooms import object_pixels
+from curious_replay.run.loop import drives, walks
+from curious_replay.run.loop.drives import PREDICTED, SEEN
+from curious_replay.run.loop.probe import Probe, scenes_of
+from curious_replay.run.settings.env_config import AssayConfig
+from curious_replay.run.settings.grid_config import TwoRoomsConfig
+
+ARENA = AssayConfig(scale="mini", image_size=32, action_repeat=2)
 
 
 @pytest.fixture(scope="module")
 def probe():
-    return Probe("mini", image_size=32, camera="ray", action_repeat=2)
+    return Probe(scenes_of(ARENA, "ray"))
 
 
 class Seer:
     """Predicts the truth, or it with a mistake."""
 
     def __init__(self, probe, mistake=0):
-        self.pictures = probe.scenes["image"].astype(int)
+        self.pictures = probe.scenes.batch["image"].astype(int)
         self.mistake = mistake
 
     def open_loop(self, batch, context):
@@ -29,7 +36,7 @@ class Seer:
 
 
 def test_scenes_are_drives_towards_the_ball(probe):
-    scenes = probe.scenes
+    scenes = probe.scenes.batch
     assert scenes["image"].shape == (8, SEEN + PREDICTED, 32, 32, 3)
     assert scenes["action"].shape == (8, SEEN + PREDICTED, 2)
     assert scenes["is_first"].sum(1).tolist() == [1] * 8
@@ -40,9 +47,25 @@ def test_scenes_are_drives_towards_the_ball(probe):
 
 
 def test_scenes_are_the_same_every_time(probe):
-    again = Probe("mini", image_size=32, camera="ray", action_repeat=2).scenes
-    for name, array in probe.scenes.items():
-        np.testing.assert_array_equal(again[name], array)
+    for found, again in (
+        (probe.scenes, drives.make(ARENA, "ray")),
+        (walks.make(TwoRoomsConfig()), walks.make(TwoRoomsConfig())),
+    ):
+        for name, array in found.batch.items():
+            np.testing.assert_array_equal(again.batch[name], array)
+
+
+@pytest.mark.parametrize("world", [{}, {"rooms": 3, "room": 7, "view": 7}, {"television": 3}])
+def test_scenes_in_rooms_are_walks_to_the_object_and_around_it(world):
+    env = TwoRoomsConfig(image_size=16, length=9, schedule=((0, "empty"),), **world)
+    names, batch, shown, seen = scenes_of(env, None)
+    steps = seen + walks.PREDICTED
+    assert batch["image"].shape == (len(names), steps, 16, 16, 3)
+    assert batch["action"].shape == (8, steps)
+    assert np.array_equal(shown, object_pixels(batch["image"]))
+    assert shown[:, seen - 1].any((1, 2)).all()  # the model has seen it when it begins to predict
+    assert shown[:, seen:].any((2, 3)).mean() > 0.8
+    assert len({batch["action"][row].tobytes() for row in range(8)}) == 8
 
 
 def test_truth_has_no_error_and_mistakes_have_theirs(probe):
@@ -58,11 +81,11 @@ def test_truth_has_no_error_and_mistakes_have_theirs(probe):
 
 def test_errors_are_means_over_their_pixels(probe):
     seer = Seer(probe)
-    ball = ball_pixels(probe.scenes["image"], BALLS["magenta"])
+    ball = ball_pixels(probe.scenes.batch["image"], BALLS["magenta"])
     seer.pictures = np.where(ball[..., None], 0, seer.pictures)  # the ball is not seen
     for line in probe.lines(seer):
         row, step = line["scene"] - 1, SEEN + line["ahead"] - 1
-        truth = probe.scenes["image"][row, step] / 255
+        truth = probe.scenes.batch["image"][row, step] / 255
         expected = (truth**2)[ball[row, step]]
         assert line["mse"] == pytest.approx(expected.sum() / truth.size)
         if line["object_pixels"]:
@@ -73,15 +96,20 @@ def test_errors_are_means_over_their_pixels(probe):
             )
 
 
-def test_a_run_with_the_probe_is_the_run_without_it(tmp_path):
-    settings = {"env": {"image_size": 32, "camera": "ray"}, "train": {"steps": 60}}
+@pytest.mark.parametrize(
+    ("world", "env", "predicted"),
+    [
+        ("object-interaction", {"image_size": 32, "camera": "ray"}, PREDICTED),
+        ("toy/two-rooms", {}, walks.PREDICTED),
+    ],
+)
+def test_a_run_with_the_probe_is_the_run_without_it(world, env, predicted, tmp_path):
+    settings = {"env": env, "train": {"steps": 60}}
     for name, every in (("with", 30), ("without", 0)):
-        run(
-            config("object-interaction", record={"probe_every": every}, **settings), tmp_path / name
-        )
+        run(config(world, record={"probe_every": every}, **settings), tmp_path / name)
     assert lines(tmp_path / "with") == lines(tmp_path / "without")
     text = (tmp_path / "with" / "probe.jsonl").read_text()
     probed = [json.loads(line) for line in text.splitlines()]
     assert sorted({line["step"] for line in probed}) == [30, 60]
-    assert len(probed) == 2 * 8 * PREDICTED
+    assert len(probed) == 2 * 8 * predicted
     assert (tmp_path / "without/probe.jsonl").read_bytes() == b""

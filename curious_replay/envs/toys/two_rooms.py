@@ -237,6 +237,12 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         return {"image": self._picture()}, info
 
 
+def object_pixels(image: Array) -> Array:
+    """Return which pixels of pictures uint8 [..., 3] show the object: bool."""
+    shown: Array = (image == _PALETTE[_OBJECT]).all(-1)
+    return shown
+
+
 def _floor_plan(room: int, rooms: int) -> Array:
     """Return walls and floors uint8 [room + 2, rooms (room + 1) + 1]; doors are one cell high."""
     rows, columns = np.indices((room + 2, rooms * (room + 1) + 1))

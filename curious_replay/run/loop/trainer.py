@@ -10,7 +10,7 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -24,6 +24,7 @@ from curious_replay.run.loop.driver import Counters, Driver
 from curious_replay.run.loop.evaluation import Evaluation
 from curious_replay.run.loop.learner import Averages, Learner
 from curious_replay.run.loop.novelty import Novelty
+from curious_replay.run.loop.probe import Probe, scenes_of
 from curious_replay.run.loop.seeds import seed_of
 from curious_replay.run.loop.stop import Stop
 from curious_replay.run.loop.stopwatch import Stopwatch
@@ -35,9 +36,6 @@ from curious_replay.run.record.record import Record
 from curious_replay.run.record.video import open_loop_video
 from curious_replay.run.settings.config import Config
 from curious_replay.run.worlds.environments import EnvFacts, make_envs
-
-if TYPE_CHECKING:
-    from curious_replay.run.loop.probe import Probe
 
 SIGNALS = frozenset({"model", "likelihood", "kl", "td"})
 """What agents may report of a step."""
@@ -295,11 +293,7 @@ class Trainer:
     def _test_model(self) -> bool:
         """Record the errors of the world model on the test scenes; return True."""
         if self.probe is None:
-            from curious_replay.run.loop.probe import Probe  # noqa: PLC0415  # needs the simulator
-
-            env: Any = self.config.env
-            camera = self.facts.camera or "auto"
-            self.probe = Probe(env.scale, env.image_size, camera, env.action_repeat)
+            self.probe = Probe(scenes_of(self.config.env, self.facts.camera))
         for line in self.probe.lines(self.agent):
             self.record.probe(asdict(self.counters), line)
         return True

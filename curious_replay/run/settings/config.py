@@ -27,6 +27,8 @@ from curious_replay.run_folder import CONFIG
 from curious_replay.untrusted import check
 
 Scale = Literal["paper", "mini", "debug"]
+PROBED = ("assay", "toy/two-rooms")
+"""Families of environments that have test scenes for the world model."""
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "tf32", "bfloat16", "float16"]
 SCALES: tuple[str, ...] = get_args(Scale)
@@ -127,8 +129,8 @@ class RecordConfig:
     video_rows: Annotated[int, Within(1, 64)] = 3
     """Windows in a video, one below the other."""
     probe_every: Annotated[Whole, Within(0)] = 0
-    """Steps between two tests of the world model on the fixed scenes of the object-interaction
-    assay; 0: none."""
+    """Steps between two tests of the world model on fixed scenes, which the object-interaction
+    assay and toy/two-rooms have; 0: none."""
     snapshot_every: Annotated[Whole, Within(0)] = 0
     """Steps between two snapshots of priorities and visits, which the report's tables of replay
     come from; 0: none."""
@@ -170,10 +172,10 @@ class Config:
                 f"--replay.capacity must be at least {least}: a window of "
                 f"{self.train.batch_length} steps for each environment, got {self.replay.capacity}"
             )
-        if self.record.probe_every and family_of(self.choice.env) != "assay":
+        if self.record.probe_every and family_of(self.choice.env) not in PROBED:
             raise UsageError(
-                "--record.probe-every needs the scenes of the object-interaction assay; "
-                f"{self.choice.env} has none, so it must be 0"
+                "--record.probe-every needs the test scenes of the object-interaction assay or of "
+                f"toy/two-rooms; {self.choice.env} has none, so it must be 0"
             )
         last = max(self.record.keep_at, default=0)
         if last > self.train.steps:
