@@ -155,44 +155,48 @@ def test_a_number_changed_by_hand_is_found(page, publish, tmp_path, capsys):
     assert publish("--check") == 0
 
 
-def judged(curious, ladder_held=True):
+def judged(adversarial, ladder_held=True):
     """Results of the rooms in miniature, with ten seeds of two methods."""
-    seeds = [*range(100, 110)]
+    seeds = [*range(1000, 1010)]
     rows = [
         {"task": "toy/two-rooms", "method": method, "seeds": seeds, "values": values, "paper": ""}
         for method, values in (
-            ("uniform", [None] * 10), ("curious", curious), ("balanced", [1500.0] * 10)
+            ("uniform", [None] * 10), ("adversarial", adversarial), ("count", [1500.0] * 10),
+            ("curious, no repeats", [1500.0] * 10),
         )
     ]  # fmt: skip
     measure = {"name": "frames to contact 5", "lower_is_better": True, "rows": rows}
     rung = {"name": "a rung", "bound": "at most 2", "values": [1.0, None], "median": 1.5,
             "held": ladder_held}  # fmt: skip
-    return {**FIRST, "experiment": "mini-rooms", "measures": [measure], "ladder": [rung]}
+    return {**FIRST, "experiment": "mini-object-parts", "measures": [measure], "ladder": [rung]}
 
 
 def test_a_miniature_answers_its_question(publish, tmp_path):
-    sweep = tmp_path / "out" / "mini-rooms-mini"
+    sweep = tmp_path / "out" / "mini-object-parts-mini"
     assert publish(leave_a_sweep(sweep, judged([1000.0 + seed for seed in range(10)]))) == 0
-    page = (tmp_path / "results" / "mini-rooms-mini" / "README.md").read_text()
+    page = (tmp_path / "results" / "mini-object-parts-mini" / "README.md").read_text()
     assert "| a rung | at most 2 | 1.5 | 1, – | yes |" in page
-    claim = "Curious Replay touches it five times sooner than uniform replay does"
-    found = "curious 1004, uniform never; ahead on 10 of 10, p = 0.002"
-    link = f"[{claim}](results/mini-rooms-mini/README.md)"
-    asked = "**Q1** Does it adapt sooner when the world changes?"
+    claim = "With loss or count alone it touches the new object sooner than with uniform replay"
+    ahead = "uniform never; ahead on 10 of 10, p = 0.002"
+    found = f"adversarial 1004, {ahead}<br>count 1500, {ahead}"
+    link = f"[{claim}](results/mini-object-parts-mini/README.md)"
+    asked = "**Q3** What do loss and count contribute?"
     readme = (tmp_path / "README.md").read_text()
     assert f"| {asked} | {link} | held | {found} |" in readme
-    assert "So does balanced replay |" not in readme  # which does not lead
-    assert readme.count("mini-rooms-mini") == 1  # its table is on its own page
+    assert "So it does with batches without repeats |" not in readme  # which does not lead
+    assert readme.count("mini-object-parts-mini") == 1  # its table is on its own page
     answers = (tmp_path / "results" / "miniatures" / "README.md").read_text()
-    assert f"{claim} | held | curious against uniform | 0 (0 to 0) | 10 of 10 | 0.002 |" in answers
-    assert "(../mini-rooms-mini/README.md): the ladder holds" in answers
-    assert "(`mini-rooms-parts`): not run yet" in answers
+    assert (
+        f"{claim} | held | adversarial against uniform | 0 (0 to 0) | 10 of 10 | 0.002 |" in answers
+    )
+    assert "(../mini-object-parts-mini/README.md): the ladder holds" in answers
+    assert "(`mini-object-gone`): not run yet" in answers
 
 
 def test_a_rung_that_fails_is_named_beside_the_answers(publish, tmp_path):
-    sweep = tmp_path / "out" / "mini-rooms-mini"
+    sweep = tmp_path / "out" / "mini-object-parts-mini"
     assert publish(leave_a_sweep(sweep, judged([1000.0] * 10, ladder_held=False))) == 0
-    page = (tmp_path / "results" / "mini-rooms-mini" / "README.md").read_text()
+    page = (tmp_path / "results" / "mini-object-parts-mini" / "README.md").read_text()
     assert "| a rung | at most 2 | 1.5 | 1, – | **no** |" in page
     answers = (tmp_path / "results" / "miniatures" / "README.md").read_text()
     assert "the ladder fails at: a rung" in answers

@@ -16,6 +16,9 @@ from curious_replay.experiments.miniatures import (
 from curious_replay.experiments.miniatures.quick import quick
 
 MINIATURES = (
+    rooms.APPEARS,
+    rooms.PARTS,
+    rooms.GONE,
     mirror.TURNED,
     mirror.PARTS,
     mirror_settings.SETTINGS,
@@ -27,8 +30,6 @@ MINIATURES = (
     unchanged.SAME,
     unchanged.COSTS,
     mirror.BACK,
-    rooms.NEW_OBJECT,
-    rooms.PARTS,
 )
 """In the order in which they are listed."""
 QUICK = (quick(mirror.TURNED), quick(mirror.BACK))

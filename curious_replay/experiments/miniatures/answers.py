@@ -25,8 +25,8 @@ QUESTIONS = (
         "Q1",
         "Does it adapt sooner when the world changes?",
         (
+            ("mini-object", 0), ("mini-object", 1), ("mini-object", 2), ("mini-object", 3),
             ("mini-assay", 0), ("mini-assay", 1),
-            ("mini-rooms", 0), ("mini-rooms", 1), ("mini-rooms-parts", 0),
             ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror", 3),
             ("mini-mirror-first", 0), ("mini-mirror-first", 1),
             ("mini-mirror-v2", 0), ("mini-mirror-v2", 1), ("mini-mirror-v2", 2),
@@ -37,7 +37,7 @@ QUESTIONS = (
         "Q3",
         "What do loss and count contribute?",
         (
-            ("mini-rooms-parts", 1),
+            ("mini-object-parts", 0), ("mini-object-parts", 1),
             ("mini-mirror-parts", 0), ("mini-mirror-parts", 1), ("mini-mirror-parts", 2),
             ("mini-mirror-settings", 0), ("mini-mirror-settings", 1),
         ),
@@ -54,11 +54,15 @@ QUESTIONS = (
     Question(
         "Q5",
         "Does it retain what it has not seen for long?",
-        (("mini-mirror-back", 0), ("mini-mirror-back", 1)),
+        (
+            ("mini-mirror-back", 0), ("mini-mirror-back", 1),
+            ("mini-object-gone", 0), ("mini-object-gone", 1),
+        ),
     ),
 )  # fmt: skip
 LEADING = frozenset({
-    ("mini-assay", 0), ("mini-assay", 1), ("mini-rooms", 0),
+    ("mini-object", 0), ("mini-object", 2), ("mini-object-parts", 0),
+    ("mini-object-gone", 0), ("mini-object-gone", 1), ("mini-assay", 0), ("mini-assay", 1),
     ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror-first", 0),
     ("mini-mirror-v2", 0), ("mini-mirror-v2", 2), ("mini-lava", 0), ("mini-lava", 1),
     ("mini-mirror-parts", 0), ("mini-mirror-parts", 1),

@@ -51,16 +51,21 @@ def contacts() -> Measure:
     return Measure("contacts", each(count))
 
 
-def in_view() -> Measure:
-    """Return the measure: share of the steps since it appeared that show the object."""
+def in_view(until: int | None = None) -> Measure:
+    """Return the measure: share of the steps since it appeared that show the object.
+
+    `until` is the frame at which it is gone.
+    """
 
     def share(run: Run) -> float:
         found = stored.newest(run)
         name = None if found is None else interaction.object_name(found)
         if found is None or name is None:
             return float("nan")
-        seen = found.field(f"log_{name}_pixels")[found.frame > run.first_change] > 0
-        return float(seen.mean())
+        there = found.frame > run.first_change
+        if until is not None:
+            there &= found.frame <= until
+        return float((found.field(f"log_{name}_pixels")[there] > 0).mean())
 
     return Measure("share of steps with the object in view", each(share))
 

@@ -17,12 +17,12 @@ for who knows more than can be seen, to an action."""
 def play(
     config: Config,
     policy: Policy,
-    phase: str,
+    phase: str | None,
     steps: int,
     seed: int,
     before: tuple[str, int] | None = None,
 ) -> dict[str, Array]:
-    """Let a policy act in the world of a run, held in one phase.
+    """Let a policy act in the world of a run, held in one phase if it has any.
 
     Returns, for each step [steps, ...], its `reward`, whether it was the `last` of an episode, and
     each `log_*` entry of its info. `before` is a phase and the steps that it lasts first, which are
@@ -33,10 +33,11 @@ def play(
     rows: list[dict[str, Any]] = []
     first, warm = before or (phase, 0)
     try:
-        env.unwrapped.set_phase(first)
+        if first is not None:
+            env.unwrapped.set_phase(first)
         _, info = env.reset(seed=seed)
         for step in range(warm + steps):
-            if step == warm:
+            if step == warm and phase is not None:
                 env.unwrapped.set_phase(phase)
             _, reward, terminated, truncated, info = env.step(policy(rng, {**info, "world": env}))
             last = bool(terminated or truncated)

@@ -1,103 +1,174 @@
-"""An object appears in the last of four rooms: `toy/two-rooms`, without any reward.
+"""An object appears in the last of three rooms: `toy/two-rooms`, without any reward.
 
-Plan2Explore on DreamerV3 explores a row of rooms until it knows them; at T0 an object that can be
-pushed appears in the last one. The agent sees a part of the world only, and chance rarely leads to
-the object: see the ladder.
+Plan2Explore on DreamerV3 explores a row of rooms, in short episodes that all begin in the first; at
+T0 an object that can be pushed appears in the last one, and at T1 it is gone. Chance hardly gets
+there within an episode: see the ladder.
 """
 
 from typing import Any
 
-from curious_replay.experiments.assay.shared import frames_to
-from curious_replay.experiments.experiment import Claim, Experiment, Trunk
+from curious_replay.analysis import model_error
+from curious_replay.analysis.load import Run
+from curious_replay.experiments.assay.shared import frames_to, model_error_since_change
+from curious_replay.experiments.experiment import (
+    Claim,
+    Experiment,
+    Measure,
+    Registration,
+    Trunk,
+    each,
+)
 from curious_replay.experiments.miniatures import arms, exploring
 from curious_replay.experiments.miniatures.policies import chooses
 
 TASK, AGENT = "toy/two-rooms", "plan2explore-v3"
-T0, END = 12_000, 15_000
-"""Steps, which are frames here: the object appears, the end."""
+T0, T1, END = 8_000, 11_000, 12_000
+"""Steps, which are frames here: the object appears, it is gone, the end."""
+JUST = 500
+"""Steps before T1, and before the end, over which errors of the model are averaged."""
 STAY, UP, DOWN, LEFT, RIGHT = range(5)
-
-
 WORLD = exploring.World(
     empty="empty",
     shown="object",
-    budget=END - T0,
-    warm=5_000,
+    budget=T1 - T0,
+    warm=0,  # each episode begins in the first room
     chance=chooses(5),
     oracle=lambda rng, info: RIGHT,
 )
 
+
+def _forgetting(run: Run) -> model_error.Forgetting:
+    return model_error.forgetting(*model_error.errors_of(run), T1, JUST)
+
+
+ERROR_AT_END = Measure(
+    "model error on the object once it is gone",
+    each(lambda run: _forgetting(run).after),
+    lower_is_better=True,
+    ratio=True,
+)
+ERROR_BEFORE = Measure(
+    "model error on the object before it goes",
+    each(lambda run: _forgetting(run).before),
+    lower_is_better=True,
+    ratio=True,
+)
+SOONER, CONTACTS = frames_to(5), exploring.contacts()
 SHARED: dict[str, Any] = {
     "tasks": (TASK,),
-    "measures": (
-        frames_to(5),
-        frames_to(1),
-        frames_to(50),
-        exploring.contacts(),
-        exploring.in_view(),
-    ),
     "seeds": 10,
     "settings": {
         "mini": {
             "env.image_size": 16,
-            "env.rooms": 4,
-            "env.length": None,
-            "env.schedule": ((0, "empty"), (T0, "object")),
+            "env.rooms": 3,
+            "env.room": 7,
+            "env.view": 7,
+            "env.length": 100,
+            "env.schedule": ((0, "empty"), (T0, "object"), (T1, "empty")),
             "agent.task_actor": "off",
             "agent.normalise": "on",
             "agent.ensemble.members": 5,
+            "agent.ensemble.layers": 2,
+            "agent.ensemble.units": 128,
+            "agent.ensemble.target": "mean",
             "agent.ensemble.lr": 3e-4,
             "agent.dreamer.model_lr": 1e-3,
             "agent.dreamer.actor_lr": 3e-4,
-            "agent.dreamer.entropy": 5e-2,
+            "agent.dreamer.critic_lr": 1e-3,
+            "agent.dreamer.entropy": 1e-2,
             "agent.dreamer.imagination": 12,
             "agent.dreamer.starts": 0.5,
             "agent.dreamer.discount_horizon": 50.0,
             "train.steps": END,
             "train.save_every": 4_000,
-            "train.log_every": 500,
+            "train.log_every": 250,
+            "eval.every": 0,
+            "record.video_every": 0,
+            "record.probe_every": 250,
             "record.tensorboard": False,
         },
-        "debug": {"env.schedule": ((0, "empty"), (60, "object")), "env.length": None},
+        "debug": {
+            "env.schedule": ((0, "empty"), (60, "object"), (90, "empty")),
+            "record.probe_every": 50,
+        },
     },
     "trunk": Trunk("uniform", until={"mini": T0, "debug": 60}),
-    # Not registered any more: settings that were chosen on one seed were tried on seeds 100, 101
-    # and 109, and given up there. docs/miniatures.md says why.
-    # Both come to see nearly all of this world; a few cells make no difference.
-    "ladder": exploring.ladder(WORLD, coverage=0.95),
+    "registered": Registration(on="2026-11-19", first_seed=1000, significant=0.01),
+    "ladder": exploring.ladder(WORLD, coverage=1.0),
     "scales": ("mini", "debug"),
 }
-"""The experiments below look at runs from the same trunks."""
+"""The experiments below look at the same runs."""
 
-NEW_OBJECT = Experiment(
-    name="mini-rooms",
+APPEARS = Experiment(
+    name="mini-object",
     where="Q1 in miniature",
-    title="Steps until an exploring agent turns to an object that appears far away",
-    methods=arms.arms(AGENT, arms.UNIFORM, arms.CURIOUS, arms.BALANCED),
+    title="Steps until an exploring agent turns to an object that appears",
+    methods=arms.arms(AGENT, arms.UNIFORM, arms.TD, arms.MIXED, arms.CURIOUS, arms.BALANCED),
+    measures=(
+        SOONER,
+        CONTACTS,
+        frames_to(1),
+        frames_to(50),
+        frames_to(500),
+        model_error_since_change(),
+        exploring.in_view(T1),
+    ),
     claim=Claim(
-        "Curious Replay touches it five times sooner than uniform replay does",
+        "Curious Replay touches a new object five times sooner than uniform replay does",
         [(arms.CURIOUS, arms.UNIFORM)],
     ),
-    also=(Claim("So does balanced replay", [(arms.BALANCED, arms.UNIFORM)]),),
+    also=(
+        Claim("It touches it more often", [(arms.CURIOUS, arms.UNIFORM)], measure=CONTACTS.name),
+        Claim(
+            "It is sooner than TD replay, alone or with adversarial replay",
+            [(arms.CURIOUS, arms.TD), (arms.CURIOUS, arms.MIXED)],
+        ),
+        Claim(
+            "Balanced replay is sooner than uniform replay, too", [(arms.BALANCED, arms.UNIFORM)]
+        ),
+    ),
+    debug_methods=(arms.UNIFORM, arms.CURIOUS),
     **SHARED,
 )
 
 PARTS = Experiment(
-    name="mini-rooms-parts",
-    where="Q1 and Q3 in miniature",
-    title="Steps until the exploring agent turns to the object, with other rules",
+    name="mini-object-parts",
+    where="Q3 in miniature",
+    title="Steps until the exploring agent turns to the object, with parts of the rule",
     methods=arms.arms(
-        AGENT, arms.UNIFORM, arms.TD, arms.MIXED, arms.COUNT, arms.ADVERSARIAL, arms.CURIOUS
+        AGENT, arms.UNIFORM, arms.COUNT, arms.ADVERSARIAL, arms.CURIOUS, arms.DISTINCT
     ),
+    measures=(SOONER, CONTACTS),
     claim=Claim(
-        "Curious Replay is sooner than TD replay, alone or with adversarial replay",
-        [(arms.CURIOUS, arms.TD), (arms.CURIOUS, arms.MIXED)],
+        "With loss or count alone it touches the new object sooner than with uniform replay",
+        [(arms.ADVERSARIAL, arms.UNIFORM), (arms.COUNT, arms.UNIFORM)],
+    ),
+    also=(Claim("So it does with batches without repeats", [(arms.DISTINCT, arms.UNIFORM)]),),
+    debug_methods=(arms.UNIFORM, arms.COUNT),
+    **SHARED,
+)
+
+GONE = Experiment(
+    name="mini-object-gone",
+    where="Q5 in miniature",
+    title="What the world model knows of the object once it is gone",
+    methods=(
+        *arms.arms(AGENT, arms.UNIFORM, arms.CURIOUS, arms.BALANCED),
+        arms.cleared(AGENT, 2),
+    ),
+    measures=(ERROR_AT_END, ERROR_BEFORE),
+    claim=Claim(
+        "Of an object that is gone the model knows no less than with uniform replay",
+        [(arms.CURIOUS, arms.UNIFORM), (arms.BALANCED, arms.UNIFORM)],
+        "no worse",
+        0.1,
     ),
     also=(
         Claim(
-            "Loss and count alone are sooner than uniform replay",
-            [(arms.ADVERSARIAL, arms.UNIFORM), (arms.COUNT, arms.UNIFORM)],
+            "A buffer that was cleared when it went knows less",
+            [(arms.CURIOUS, arms.CLEARED), (arms.UNIFORM, arms.CLEARED)],
         ),
     ),
+    debug_methods=(arms.UNIFORM, arms.CLEARED),
     **SHARED,
 )
