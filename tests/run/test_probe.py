@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from helpers.runs import config, lines, run
 
+from curious_replay.agents.spaces import Spaces
 from curious_replay.envs.object_interaction import BALLS, ball_pixels
 from curious_replay.envs.toys.two_rooms import object_pixels
 from curious_replay.run.loop import drives, walks
 from curious_replay.run.loop.drives import PREDICTED, SEEN
 from curious_replay.run.loop.probe import Probe, scenes_of
+from curious_replay.run.saved_run import make_agent
+from curious_replay.run.settings.config import Choice
 from curious_replay.run.settings.env_config import AssayConfig
 from curious_replay.run.settings.grid_config import TwoRoomsConfig
+from curious_replay.run.settings.presets import preset
 
 ARENA = AssayConfig(scale="mini", image_size=32, action_repeat=2)
 
@@ -61,7 +65,7 @@ def test_scenes_in_rooms_are_walks_to_the_object_and_around_it(world):
     names, batch, shown, seen = scenes_of(env, None)
     steps = seen + walks.PREDICTED
     assert batch["image"].shape == (len(names), steps, 16, 16, 3)
-    assert batch["action"].shape == (8, steps)
+    assert batch["action"].shape == (8, steps, 5)
     assert np.array_equal(shown, object_pixels(batch["image"]))
     assert shown[:, seen - 1].any((1, 2)).all()  # the model has seen it when it begins to predict
     assert shown[:, seen:].any((2, 3)).mean() > 0.8
@@ -113,3 +117,15 @@ def test_a_run_with_the_probe_is_the_run_without_it(world, env, predicted, tmp_p
     assert sorted({line["step"] for line in probed}) == [30, 60]
     assert len(probed) == 2 * 8 * predicted
     assert (tmp_path / "without/probe.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize("world", ["object-interaction", "toy/two-rooms"])
+def test_a_model_predicts_the_scenes_of_its_world(world):
+    made = preset(Choice(env=world, agent="dreamerv3", replay="uniform", scale="debug"))
+    probe = Probe(scenes_of(made.env, None))
+    batch = probe.scenes.batch
+    steps, count = batch["action"].shape[1:]
+    spaces = Spaces(count, world == "toy/two-rooms", batch["image"].shape[2:4])
+    found = list(probe.lines(make_agent(made, spaces)))
+    assert len(found) == 8 * (steps - probe.scenes.seen)
+    assert all(0 < line["mse"] < 1 for line in found)

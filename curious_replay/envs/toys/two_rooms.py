@@ -24,7 +24,7 @@ from curious_replay.errors import UsageError
 Array = np.ndarray
 
 STAY, UP, DOWN, LEFT, RIGHT = range(5)
-_MOVES = {STAY: (0, 0), UP: (-1, 0), DOWN: (1, 0), LEFT: (0, -1), RIGHT: (0, 1)}
+MOVES = {STAY: (0, 0), UP: (-1, 0), DOWN: (1, 0), LEFT: (0, -1), RIGHT: (0, 1)}
 _WALL, _AGENT, _OBJECT, _TELEVISION = 0, 1, 2, 3
 _FLOOR = 4  # then the floors of rooms, each a checkerboard
 _PALETTE = np.array(
@@ -93,7 +93,7 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         self.clock = PhaseClock(Schedule.of(schedule), ("empty", "object"), parallel, phase)
         self.length, self.image_size = length, image_size
         self.render_mode = render_mode
-        self.action_space = spaces.Discrete(len(_MOVES))
+        self.action_space = spaces.Discrete(len(MOVES))
         self.observation_space = image_space(image_size, LEAST_OF_CELLS)
         self._plan = _floor_plan(room, rooms)
         self._plan[1 : 1 + television, 1 : 1 + television] = _TELEVISION
@@ -132,7 +132,7 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
     ) -> tuple[dict[str, Array], float, bool, bool, dict[str, Any]]:
         """Move the agent by one cell."""
         check_step(self, action, started=self._agent is not None)
-        touched = self._move(_MOVES[int(action)])
+        touched = self._move(MOVES[int(action)])
         first = touched and not self._in_contact
         self._in_contact = touched or (self._in_contact and self._adjacent())
         self._steps += 1

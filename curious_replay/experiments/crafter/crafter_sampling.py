@@ -4,12 +4,12 @@ Chance of steps at which a resource is held to be drawn, relative to uniform rep
 The paper says it of all resources beyond wood.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from curious_replay.analysis import crafter, crafter_replay
 from curious_replay.analysis.load import Run
 from curious_replay.experiments.crafter.score import TASK
-from curious_replay.experiments.experiment import Claim, Experiment, Measure
+from curious_replay.experiments.experiment import Claim, Experiment, Key, Measure, Reported
 from curious_replay.experiments.rows import reported, row
 
 V2, V2_CURIOUS = row("dreamerv2", "uniform"), row("dreamerv2", "curious")
@@ -23,17 +23,22 @@ TABLE = {  # DreamerV2, DreamerV3
 }
 
 
-def _sampling(resource: str) -> Measure:
+def sampling(resource: str, paper: Mapping[Key, Reported] | None = None) -> Measure:
+    """Return the measure: chance to be drawn where a resource is held, relative to uniform."""
+
     def values(runs: Sequence[Run]) -> list[float]:
         budget = crafter.budget_of(runs)
         return crafter_replay.sampling_by_resource(runs, budget, [resource])[resource].values
 
+    return Measure(f"relative sampling: {resource}", values, paper=paper or {})
+
+
+def _reported(resource: str) -> Mapping[Key, Reported]:
     second, third = TABLE[resource]
-    paper = {
+    return {
         **reported(TASK, {V2_CURIOUS.name: second}, n=10),
         **reported(TASK, {V3_CURIOUS.name: third}, n=5),
     }
-    return Measure(f"relative sampling: {resource}", values, paper=paper)
 
 
 EXPERIMENT = Experiment(
@@ -42,7 +47,7 @@ EXPERIMENT = Experiment(
     title="Chance to be replayed of steps at which a newly found resource is held",
     tasks=(TASK,),
     methods=(V2, V2_CURIOUS, V3, V3_CURIOUS),
-    measures=tuple(map(_sampling, TABLE)),
+    measures=tuple(sampling(resource, _reported(resource)) for resource in TABLE),
     claim=Claim(
         "Steps that hold a resource beyond wood are more likely to be drawn than in uniform replay",
         [(V2_CURIOUS.name, V2.name), (V3_CURIOUS.name, V3.name)],

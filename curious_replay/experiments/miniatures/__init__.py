@@ -6,6 +6,7 @@ made. docs/miniatures.md says what shrinks and what stays.
 
 from curious_replay.experiments.miniatures import (
     assay,
+    crafter,
     lava,
     mirror,
     mirror_settings,
@@ -26,6 +27,7 @@ MINIATURES = (
     mirror_variants.SECOND,
     lava.LAVA,
     assay.BALL,
+    crafter.CRAFTER,
     mirror_variants.NOISE,
     unchanged.SAME,
     unchanged.COSTS,

@@ -34,6 +34,11 @@ QUESTIONS = (
         ),
     ),
     Question(
+        "Q2",
+        "Does it help where the agent itself comes upon what is new?",
+        (("mini-crafter", 0), ("mini-crafter", 1), ("mini-crafter", 2)),
+    ),
+    Question(
         "Q3",
         "What do loss and count contribute?",
         (
@@ -65,6 +70,7 @@ LEADING = frozenset({
     ("mini-object-gone", 0), ("mini-object-gone", 1), ("mini-assay", 0), ("mini-assay", 1),
     ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror-first", 0),
     ("mini-mirror-v2", 0), ("mini-mirror-v2", 2), ("mini-lava", 0), ("mini-lava", 1),
+    ("mini-crafter", 0), ("mini-crafter", 1),
     ("mini-mirror-parts", 0), ("mini-mirror-parts", 1),
     ("mini-mirror-same", 0), ("mini-mirror-same", 1), ("mini-mirror-costs", 2),
     ("mini-mirror-noise", 0),

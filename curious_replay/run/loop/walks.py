@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curious_replay.envs import registry
-from curious_replay.envs.toys.two_rooms import DOWN, LEFT, RIGHT, UP, object_pixels
+from curious_replay.envs.toys.two_rooms import DOWN, LEFT, MOVES, RIGHT, UP, object_pixels
 from curious_replay.run.loop.probe import Scenes
 from curious_replay.run.settings.grid_config import TwoRoomsConfig
 
@@ -27,7 +27,7 @@ def make(env: TwoRoomsConfig) -> Scenes:
 
 
 def _walk(number: int, settings: TwoRoomsConfig) -> tuple[Array, Array]:
-    """Return pictures uint8 [steps, H, W, 3] and actions int64 [steps] of one scene."""
+    """Return pictures uint8 [steps, H, W, 3] and one-hot actions [steps, 5] of one scene."""
     endless = {"schedule": ((0, "object"),), "length": None}
     env: Any = registry.make("toy/two-rooms", **settings.arguments() | endless)
     rng = np.random.default_rng(number)
@@ -40,9 +40,9 @@ def _walk(number: int, settings: TwoRoomsConfig) -> tuple[Array, Array]:
         near = left <= PREDICTED or _cells_to_object(info) <= NEAR
         left -= near
         anywhere = near and rng.random() < 0.5
-        actions.append(int(rng.integers(5)) if anywhere else _towards(info))
+        actions.append(int(rng.integers(len(MOVES))) if anywhere else _towards(info))
     env.close()
-    return np.stack(pictures), np.array(actions, np.int64)
+    return np.stack(pictures), np.eye(len(MOVES), dtype=np.float32)[actions]
 
 
 def _cells_to_object(info: Mapping[str, Any]) -> int:
