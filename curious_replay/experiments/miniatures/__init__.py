@@ -12,6 +12,7 @@ from curious_replay.experiments.miniatures import (
     mirror_settings,
     mirror_variants,
     rooms,
+    rooms_variants,
     unchanged,
 )
 from curious_replay.experiments.miniatures.quick import quick
@@ -20,6 +21,8 @@ MINIATURES = (
     rooms.APPEARS,
     rooms.PARTS,
     rooms.GONE,
+    rooms_variants.SAME,
+    rooms_variants.TELEVISION,
     mirror.TURNED,
     mirror.PARTS,
     mirror_settings.SETTINGS,

@@ -26,6 +26,7 @@ QUESTIONS = (
         "Does it adapt sooner when the world changes?",
         (
             ("mini-object", 0), ("mini-object", 1), ("mini-object", 2), ("mini-object", 3),
+            ("mini-object-same", 0),
             ("mini-assay", 0), ("mini-assay", 1),
             ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror", 3),
             ("mini-mirror-first", 0), ("mini-mirror-first", 1),
@@ -54,6 +55,7 @@ QUESTIONS = (
             ("mini-mirror-same", 0), ("mini-mirror-same", 1),
             ("mini-mirror-costs", 0), ("mini-mirror-costs", 1), ("mini-mirror-costs", 2),
             ("mini-mirror-noise", 0), ("mini-mirror-noise", 1), ("mini-mirror-noise", 2),
+            ("mini-object-television", 0), ("mini-object-television", 1),
         ),
     ),
     Question(
@@ -73,7 +75,7 @@ LEADING = frozenset({
     ("mini-crafter", 0), ("mini-crafter", 1),
     ("mini-mirror-parts", 0), ("mini-mirror-parts", 1),
     ("mini-mirror-same", 0), ("mini-mirror-same", 1), ("mini-mirror-costs", 2),
-    ("mini-mirror-noise", 0),
+    ("mini-mirror-noise", 0), ("mini-object-television", 0), ("mini-object-same", 0),
     ("mini-mirror-back", 0), ("mini-mirror-back", 1),
 })  # fmt: skip
 """Those for who reads no further, with what was not shown or contradicted among them."""

@@ -87,6 +87,13 @@ def ladder(world: World, coverage: float) -> tuple[Rung, ...]:
             at_least=0.05,
         ),
         SETTLED,
+        *far_from_chance(world),
+    )
+
+
+def far_from_chance(world: World) -> tuple[Rung, Rung]:
+    """Return the rungs of the measure: an oracle is soon there, chance is not."""
+    return (
         Rung(
             f"steps of an oracle to contact {world.contact}",
             lambda footing: _to_contact(footing, world, world.oracle, walks=1, warm=0),
