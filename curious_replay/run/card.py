@@ -10,14 +10,15 @@ from typing import Any
 
 import torch
 
+from curious_replay.agents.precision import DTYPES
 from curious_replay.errors import UsageError
 from curious_replay.machine import nvidia_cards
+from curious_replay.run import precision
+from curious_replay.run.settings.config import Config
+from curious_replay.run.settings.config_io import knows, option
 
-SMALLER = (
-    "a smaller --train.batch-size or --agent.size, imagination from fewer states (--agent.starts), "
-    "or --train.precision bfloat16 take less"
-)
-RECORDED = "; with --train.no-graphs, nothing else has to fit beside a recorded update"
+# Settings that make updates smaller, where an agent has them.
+SMALLER = ("size", "dreamer.size", "starts", "dreamer.starts", "pictures")
 
 
 class CardMemoryError(UsageError):
@@ -49,9 +50,23 @@ def find(device: torch.device) -> Card | None:
     )
 
 
-def smaller(graphs: bool) -> str:
-    """Return options that make an update fit, of a run with graphs or without."""
-    return SMALLER + RECORDED if graphs else SMALLER
+def smaller(config: Config, device: torch.device, *, resumed: bool) -> str:
+    """Return options that make an update of these settings smaller.
+
+    A run that is `resumed` may have another precision and no graphs; the rest is for a new run.
+    """
+    now = []
+    if precision.pick(config.train.precision, device) not in DTYPES:
+        small = precision.pick("auto", device)
+        now.append(f"--train.precision {small if small in DTYPES else 'float16'}")
+    if config.train.graphs:
+        now.append("--train.no-graphs (nothing else has to fit beside a recorded update then)")
+    own = [f"agent.{name}" for name in SMALLER if knows(type(config.agent), name)]
+    new = [f"a smaller {option(each)}" for each in ("train.batch_size", *own)]
+    if not resumed:
+        return f"less is taken with {', '.join([*new, *now])}"
+    for_new = f"a new run can have {', '.join(new)}"
+    return f"less is taken with {', '.join(now)}; {for_new}" if now else for_new
 
 
 def remarks(device: torch.device) -> dict[str, Any]:
@@ -91,7 +106,7 @@ def shown(device: torch.device) -> dict[str, float]:
 
 
 @contextmanager
-def advising(device: torch.device, graphs: bool) -> Iterator[None]:
+def advising(config: Config, device: torch.device) -> Iterator[None]:
     """Turn a lack of the card's memory into an error that says what would help."""
     try:
         yield
@@ -99,6 +114,6 @@ def advising(device: torch.device, graphs: bool) -> Iterator[None]:
         card = find(device)
         where = "" if card is None else f" of {card.name} ({card.memory / 1e9:.1f} GB)"
         raise CardMemoryError(
-            f"the memory{where} is used up: {smaller(graphs)}. The run goes on from its last "
-            f"checkpoint with --resume. PyTorch says: {error}"
+            f"the memory{where} is used up: {smaller(config, device, resumed=True)}. The run goes "
+            f"on from its last checkpoint with --resume. PyTorch says: {error}"
         ) from error

@@ -4,7 +4,9 @@ The update is made with fake tensors, which have shapes and no numbers. What is 
 is added up as a card would hold it; nothing is computed, so it takes seconds at any size. This
 happens in a process of its own, because PyTorch may crash where fake tensors end:
 
-    python -m curious_replay.run.foreseen < settings.json
+    python -m curious_replay.run.foreseen
+
+It reads a line of settings, and then answers lines of windows.
 """
 
 import json
@@ -12,7 +14,8 @@ import os
 import subprocess
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 from unittest import mock
@@ -34,7 +37,10 @@ from curious_replay.run.settings.config import Config
 
 MOMENTS = 2  # of Adam, beside each parameter
 NO_KERNEL = ("_unsafe_view", "empty", "empty_like", "empty_strided", "new_empty", "detach")
-_kept: list[Agent] = []  # fake agents: when one is freed, PyTorch 2.13 may crash
+BATCH = "train.batch_size"
+Windows = Mapping[str, int]
+"""How many windows an update has, by the name of the setting that says so: first those of the
+batch, then those of each stream."""
 
 
 @dataclass(frozen=True)
@@ -62,58 +68,111 @@ class CardNeeds:
         return self.weights + self.optimisers
 
 
-def foresee(config: Config, spaces: Spaces) -> CardNeeds | None:
-    """Return what updates of these settings take; None if the agent cannot be tried so.
+Ask = Callable[[Windows], CardNeeds | None]
 
-    A precision that is "auto" counts as float32: here is no card to ask.
+
+def windows_of(config: Config, agent: Agent) -> dict[str, int]:
+    """Return the windows that updates of these settings have."""
+    streams = {_setting(name): each.windows for name, each in agent.streams.items()}
+    return {BATCH: config.train.batch_size, **streams}
+
+
+@contextmanager
+def foreseeing(config: Config, spaces: Spaces) -> Iterator[Ask]:
+    """Yield what tells the needs of updates with so many windows.
+
+    Windows that are not named are as many as the settings say. The answer is None if the agent
+    cannot be tried so. A precision that is "auto" counts as float32: here is no card to ask.
     """
     own = [[each.what, each.changed] for each in plugins.wanted()]
     told = {"config": config.to_json(), "spaces": asdict(spaces), "plugins": own}
-    command = [sys.executable, "-m", "curious_replay.run.foreseen"]
-    ended = subprocess.run(
-        command, input=json.dumps(told), capture_output=True, text=True, check=False
-    )
-    return CardNeeds(**json.loads(ended.stdout)) if ended.returncode == 0 else None
+    process = subprocess.Popen(
+        [sys.executable, "-m", "curious_replay.run.foreseen"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    said, answers = process.stdin, process.stdout
+    assert said is not None and answers is not None
+
+    def tell(line: Any) -> None:
+        with suppress(BrokenPipeError):  # it has failed, and will not answer
+            print(json.dumps(line), file=said, flush=True)
+
+    def ask(windows: Windows) -> CardNeeds | None:
+        tell(windows)
+        answer = answers.readline()
+        return CardNeeds(**json.loads(answer)) if answer else None
+
+    tell(told)
+    try:
+        yield ask
+    finally:
+        process.kill()  # there is nothing that it would have to finish
+        process.communicate()
 
 
-def _count(config: Config, spaces: Spaces) -> CardNeeds:
-    """Return the same, by trying it in this process."""
-    make = AGENTS[config.choice.agent].make
-    alive = _Alive()
-    with FakeTensorMode(allow_non_fake_inputs=True), alive, _Answers():
+def foresee(config: Config, spaces: Spaces) -> CardNeeds | None:
+    """Return what updates of these settings take; None if the agent cannot be tried so."""
+    with foreseeing(config, spaces) as ask:
+        return ask({})
+
+
+class _Trial:
+    """An agent of fake tensors, and what its updates take."""
+
+    def __init__(self, config: Config, spaces: Spaces) -> None:
+        self.config, self.spaces = config, spaces
+        self._alive, self._fake = _Alive(), FakeTensorMode(allow_non_fake_inputs=True)
+        make = AGENTS[config.choice.agent].make
         # Fake parameters cannot be moved, and need not be: they are on one device.
-        with mock.patch.object(nn.Module, "to", lambda module, *_: module):
-            agent = make(config.agent, spaces, 0, "cpu")
+        with self._faking(), mock.patch.object(nn.Module, "to", lambda module, *_: module):
+            self.agent = make(config.agent, spaces, 0, "cpu")
         if config.train.precision != "auto":
-            agent.compute_in(config.train.precision)
-        batch = _batch(config, spaces, agent)
-        agent.update(batch)  # which makes the moments of Adam
+            self.agent.compute_in(config.train.precision)
+        with self._faking():
+            self.agent.update(self._batch({}))  # which makes the moments of Adam
+
+    def needs(self, windows: Windows) -> CardNeeds:
+        """Make an update with so many windows; return what it takes."""
+        agent, alive, batch = self.agent, self._alive, self._batch(windows)
         alive.peak, alive.kernels, alive.flops = alive.now, 0, 0
-        agent.update(batch)
-    _kept.append(agent)
-    weights = _bytes([*agent.parameters(), *agent.buffers()])
-    learned = _bytes([p for each in agent.optimisers.values() for p in each.parameters.values()])
-    of_batch = sum(array.size * 4 for array in batch.values())
-    optimisers = MOMENTS * learned
-    rest = max(alive.peak - weights - optimisers - of_batch, 0)
-    return CardNeeds(weights, optimisers, of_batch, rest, alive.kernels, alive.flops)
+        with self._faking():
+            agent.update(batch)
+        weights = _bytes([*agent.parameters(), *agent.buffers()])
+        optimisers = agent.optimisers.values()
+        learned = _bytes([p for each in optimisers for p in each.parameters.values()])
+        of_batch = sum(array.size * 4 for array in batch.values())
+        moments = MOMENTS * learned
+        rest = max(alive.peak - weights - moments - of_batch, 0)
+        return CardNeeds(weights, moments, of_batch, rest, alive.kernels, alive.flops)
+
+    @contextmanager
+    def _faking(self) -> Iterator[None]:
+        with self._fake, self._alive, _Answers():
+            yield
+
+    def _batch(self, windows: Windows) -> dict[str, np.ndarray]:
+        """Return a batch as replay would hand it out, of zeros."""
+        spaces, train = self.spaces, self.config.train
+        windows = {**windows_of(self.config, self.agent), **windows}
+        shapes = {"": (windows[BATCH], train.batch_length)}
+        for name, each in self.agent.streams.items():
+            shapes[f"{name}/"] = (windows[_setting(name)], each.length)
+        made = {}
+        for prefix, shape in shapes.items():
+            made[f"{prefix}action"] = np.zeros((*shape, spaces.actions), np.float32)
+            made[f"{prefix}reward"] = np.zeros(shape, np.float32)
+            for flag in ("is_first", "is_last", "is_terminal"):
+                made[prefix + flag] = np.zeros(shape, bool)
+            if spaces.image is not None:
+                made[f"{prefix}image"] = np.zeros((*shape, *spaces.image, 3), np.uint8)
+            if spaces.vector:
+                made[f"{prefix}vector"] = np.zeros((*shape, spaces.vector), np.float32)
+        return made
 
 
-def _batch(config: Config, spaces: Spaces, agent: Agent) -> dict[str, np.ndarray]:
-    """Return a batch as replay would hand it out, of zeros."""
-    shapes = {"": (config.train.batch_size, config.train.batch_length)}
-    shapes |= {f"{name}/": (each.windows, each.length) for name, each in agent.streams.items()}
-    made = {}
-    for prefix, shape in shapes.items():
-        made[f"{prefix}action"] = np.zeros((*shape, spaces.actions), np.float32)
-        made[f"{prefix}reward"] = np.zeros(shape, np.float32)
-        for flag in ("is_first", "is_last", "is_terminal"):
-            made[prefix + flag] = np.zeros(shape, bool)
-        if spaces.image is not None:
-            made[f"{prefix}image"] = np.zeros((*shape, *spaces.image, 3), np.uint8)
-        if spaces.vector:
-            made[f"{prefix}vector"] = np.zeros((*shape, spaces.vector), np.float32)
-    return made
+def _setting(stream: str) -> str:
+    """Return the setting that says how many windows a stream has."""
+    return f"agent.{stream}"
 
 
 def _bytes(tensors: Sequence[Tensor]) -> int:
@@ -167,14 +226,15 @@ class _Answers(TorchFunctionMode):
 
 
 def main() -> None:
-    """Read settings and spaces from standard input, write what is needed to standard output."""
-    told = json.load(sys.stdin)
+    """Read settings and spaces from standard input, then windows; write what they need."""
+    told = json.loads(sys.stdin.readline())
     plugins.load(plugins.Wanted(*each) for each in told["plugins"])
     image = told["spaces"].pop("image")
     spaces = Spaces(**told["spaces"], image=image and tuple(image))
-    found = _count(Config.from_json(told["config"]), spaces)
-    print(json.dumps(asdict(found)), flush=True)
-    os._exit(0)  # see `_kept`
+    trial = _Trial(Config.from_json(told["config"]), spaces)
+    for line in sys.stdin:
+        print(json.dumps(asdict(trial.needs(json.loads(line)))), flush=True)
+    os._exit(0)  # without freeing the agent: where it is fake, PyTorch 2.13 may crash
 
 
 if __name__ == "__main__":

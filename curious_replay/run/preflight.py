@@ -9,7 +9,6 @@ from curious_replay.agents.interface import Agent
 from curious_replay.errors import UsageError
 from curious_replay.machine import free_memory
 from curious_replay.replay import Mixture
-from curious_replay.run.foreseen import CardNeeds
 from curious_replay.run.settings.config import Config
 from curious_replay.run.worlds.environments import EnvFacts
 
@@ -18,8 +17,6 @@ BOOKKEEPING = 42
 SECOND_RULE = 17  # more of them in a mixture
 TRAINING_COPIES = 4  # parameters, gradients and two moments of Adam
 SAVED_COPIES = 3  # the same without gradients
-FRAGMENTS = 1.15  # an allocator of a card cannot use all of what it has
-CONTEXT = 600_000_000  # bytes that CUDA and its libraries take for themselves, about
 CHECKPOINTS = 3  # the last two are there while a third is written
 
 
@@ -108,26 +105,6 @@ def check(needed: Needs, folder: Path, storage: str) -> None:
             f"this run needs {size(missing)} of disk in {folder} for replay and checkpoints; "
             f"{size(free_disk)} are free: choose a smaller --replay.capacity or another --logdir"
         )
-
-
-def check_card(needed: CardNeeds, free: int, batch_size: int, smaller: str) -> None:
-    """Refuse updates that a card has no memory for, and name what would fit.
-
-    free     bytes of the card, before anything of the run is there
-    smaller  settings that make an update smaller
-    """
-    room = free - CONTEXT
-    if needed.total * FRAGMENTS <= room:
-        return
-    left = room / FRAGMENTS - needed.constant
-    windows = int(left * batch_size / (needed.total - needed.constant))
-    fits = f"--train.batch-size {windows} would fit. " if windows >= 1 else ""
-    names = ("weights", "optimisers", "batch", "activations")
-    parts = ", ".join(f"{size(getattr(needed, name))} {name}" for name in names)
-    raise PreflightError(
-        f"an update needs about {size(needed.total * FRAGMENTS)} of the card's memory ({parts}); "
-        f"{size(room)} are free: {fits}{smaller}. --train.device cpu needs no card"
-    )
 
 
 def used_disk(folder: Path) -> int:

@@ -1,7 +1,7 @@
 """Begin or resume a run: look before the start, open everything, train, close everything."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from signal import Signals
@@ -14,7 +14,7 @@ from curious_replay.agents.interface import Agent
 from curious_replay.errors import UsageError
 from curious_replay.extras import require
 from curious_replay.replay import ReplayBuffer
-from curious_replay.run import card, estimate, foreseen, preflight
+from curious_replay.run import card, estimate, fitting, preflight
 from curious_replay.run.loop import novelty
 from curious_replay.run.loop.crew import Crew, gathered
 from curious_replay.run.loop.seeds import seed_of
@@ -100,7 +100,7 @@ def _train_with(
     for line in (*needed.lines(), *novelty.forecast(config)):
         console.print(line, highlight=False)
     preflight.check(needed, folder, config.replay.storage)
-    _check_card(config, agent, crew.size, console)
+    fitting.check(config, agent, crew.size, console, resumed=lock is not None)
     if config.choice.scale == "paper" and agent.device.type == "cpu" and lock is None:
         console.print(estimate.warning(config, facts.spaces), highlight=False, soft_wrap=True)
     with Stop() as stop:
@@ -147,7 +147,7 @@ def _run(
                         "episode, so the run is not exactly as if it had never stopped"
                     )
             crew.begin(agent, config)
-            with card.advising(agent.device, config.train.graphs):
+            with card.advising(config, agent.device):
                 try:
                     finished = trainer.run()
                 except Exception as error:
@@ -231,27 +231,6 @@ def _check_changes(config: Config, facts: EnvFacts) -> None:
             f"times that {config.choice.env} changes, got {wanted}; its schedule is "
             f"{[*map(list, schedule)]}"
         )
-
-
-def _check_card(config: Config, agent: Agent, processes: int, console: Console) -> None:
-    """Tell what updates will take of the graphics card, if there is one; refuse what it lacks."""
-    free = card.free(agent.device)
-    if free is None:
-        return
-    windows = config.train.batch_size // processes
-    share = replace(config.train, batch_size=windows, precision=agent.precision)
-    needed = foreseen.foresee(replace(config, train=share), agent.spaces)
-    if needed is None:
-        console.print("card: what an update will take of it cannot be foreseen", highlight=False)
-        return
-    console.print(
-        f"card: {preflight.size(needed.total)} for an update, {preflight.size(free)} are free; it "
-        f"is {needed.flops / 1e12:.2g} TFLOP in {needed.kernels:,} kernels",
-        highlight=False,
-    )
-    # The agent has its weights there already.
-    advice = card.smaller(config.train.graphs)
-    preflight.check_card(needed, free + needed.weights, windows, advice)
 
 
 def _check_camera(folder: Path, facts: EnvFacts) -> None:

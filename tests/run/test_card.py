@@ -1,5 +1,6 @@
 """What a run says of its graphics card, without one: PyTorch's answers are made up."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -7,10 +8,11 @@ import torch
 from helpers import runs
 from helpers.fake_agent import FakeAgent
 
-from curious_replay.run import card
+from curious_replay.run import Choice, card, preset
 from curious_replay.run.card import CardMemoryError
 from curious_replay.run.record.files import read_json
 from curious_replay.run.record.record_files import read_meta
+from curious_replay.run.settings.presets import changed
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -23,6 +25,8 @@ def one_card(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3 * 10**9, 16 * 10**9))
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 5)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 7)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: False)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
 
 
 def test_a_card_is_described(one_card, monkeypatch):
@@ -45,12 +49,45 @@ def test_a_processor_is_none():
     assert card.remarks(CPU) == {"device": "cpu", "card": None}
 
 
+@pytest.fixture
+def new_card(one_card, monkeypatch):
+    """Pretend that it is newer, and computes in bfloat16."""
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+
+
 @pytest.mark.parametrize("graphs", [True, False])
-def test_a_lack_of_memory_says_what_a_recorded_update_takes(one_card, graphs):
-    with pytest.raises(CardMemoryError) as error, card.advising(CUDA, graphs):
+def test_a_lack_of_memory_says_what_a_recorded_update_takes(new_card, graphs):
+    config = changed(preset(Choice()), {"train.graphs": graphs})
+    with pytest.raises(CardMemoryError) as error, card.advising(config, CUDA):
         raise torch.OutOfMemoryError("CUDA out of memory")
     assert ("--train.no-graphs" in str(error.value)) == graphs
     assert "of T4 (16.0 GB) is used up" in str(error.value)
+
+
+OPTIONS = {
+    "dreamerv3": ["--train.batch-size", "--agent.size", "--agent.starts"],
+    "plan2explore": ["--train.batch-size", "--agent.dreamer.size", "--agent.dreamer.starts"],
+    "iris": ["--train.batch-size", "--agent.size", "--agent.starts", "--agent.pictures"],
+    "fake": ["--train.batch-size"],
+}
+
+
+@pytest.mark.parametrize("agent", OPTIONS)
+def test_options_are_named_that_the_agent_has(agent, one_card):
+    config = preset(Choice(agent=agent))
+    told = card.smaller(config, CUDA, resumed=False)
+    assert re.findall(r"smaller (--\S+)(?:,|$)", told) == OPTIONS[agent]
+    assert told.endswith("--train.precision float16")  # an old card has nothing else
+
+
+def test_a_precision_of_few_bits_is_not_advised_twice(new_card):
+    config = preset(Choice())  # in bfloat16, by default
+    told = card.smaller(config, CUDA, resumed=True)
+    assert told.startswith("a new run can have a smaller --train.batch-size")
+    exact = changed(config, {"train.precision": "float32"})
+    assert "less is taken with --train.precision bfloat16; a new" in card.smaller(
+        exact, CUDA, resumed=True
+    )
 
 
 def test_a_run_remembers_where_it_computed(tmp_path):
