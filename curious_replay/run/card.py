@@ -6,6 +6,7 @@ Everything here is about the card that a run was given; on a CPU there is none.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from curious_replay.machine import nvidia_cards
 from curious_replay.run import precision
 from curious_replay.run.settings.config import Config
 from curious_replay.run.settings.config_io import knows, option
+from curious_replay.run_folder import CONFIG
 
 # Settings that make updates smaller, where an agent has them.
 SMALLER = ("size", "dreamer.size", "starts", "dreamer.starts", "pictures")
@@ -48,6 +50,12 @@ def find(device: torch.device) -> Card | None:
         capability=f"{facts.major}.{facts.minor}",
         cuda=torch.version.cuda,
     )
+
+
+def named(device: torch.device) -> str:
+    """Return the device in words: "cpu", or "cuda, NVIDIA A100"."""
+    card = find(device)
+    return device.type if card is None else f"{device.type}, {card.name}"
 
 
 def smaller(config: Config, device: torch.device, *, resumed: bool) -> str:
@@ -106,14 +114,19 @@ def shown(device: torch.device) -> dict[str, float]:
 
 
 @contextmanager
-def advising(config: Config, device: torch.device) -> Iterator[None]:
-    """Turn a lack of the card's memory into an error that says what would help."""
+def advising(config: Config, device: torch.device, folder: Path) -> Iterator[None]:
+    """Turn a lack of the card's memory into an error that says what would help.
+
+    It depends on whether there is a run in the folder by then.
+    """
     try:
         yield
     except torch.OutOfMemoryError as error:
         card = find(device)
         where = "" if card is None else f" of {card.name} ({card.memory / 1e9:.1f} GB)"
+        begun = (folder / CONFIG).exists()
+        way_on = "The run goes on with --resume" if begun else "Nothing was begun"
         raise CardMemoryError(
-            f"the memory{where} is used up: {smaller(config, device, resumed=True)}. The run goes "
-            f"on from its last checkpoint with --resume. PyTorch says: {error}"
+            f"the memory{where} is used up: {smaller(config, device, resumed=begun)}. {way_on}; "
+            f"--train.device cpu needs no card. PyTorch says: {error}"
         ) from error

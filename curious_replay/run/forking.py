@@ -28,7 +28,7 @@ from curious_replay.run.record import checkpoint_files
 from curious_replay.run.record.checkpoint import Checkpoints
 from curious_replay.run.record.checkpoint_files import Saved
 from curious_replay.run.record.files import write_json
-from curious_replay.run.record.meta import describe, new_id
+from curious_replay.run.record.meta import OF_MACHINE, describe, new_id
 from curious_replay.run.record.record_files import (
     LOCK,
     LockedError,
@@ -230,10 +230,10 @@ def _write_origin(
 ) -> None:
     """Write meta.json.
 
-    It has what the parent knew of itself, who begins the fork, and what it is a fork of.
+    It has what the parent knew of itself, who begins the fork, and what it is a fork of. How the
+    fork computes, and for W&B which run it is, is yet to be known.
     """
-    meta = read_meta(parent)
-    meta.pop("wandb", None)  # there, a fork is a run of its own
+    meta = {n: value for n, value in read_meta(parent).items() if n not in ("wandb", *OF_MACHINE)}
     origin = {
         "id": meta.get("id"),
         "folder": str(parent.resolve()),

@@ -27,16 +27,12 @@ from curious_replay.run.record.files import write_json
 from curious_replay.run.record.progress import Progress
 from curious_replay.run.record.record import Record
 from curious_replay.run.record.record_files import locked, read_meta, refuse_strange_files
-from curious_replay.run.saved_run import make_agent
+from curious_replay.run.saved_run import make_agent, pick_device
 from curious_replay.run.settings.allowed import CHANGEABLE, not_allowed
 from curious_replay.run.settings.config import Config, load_config
 from curious_replay.run.worlds.environments import EnvFacts, inspect_env
 from curious_replay.run_folder import CHECKPOINTS, CONFIG
 
-MOVED = (
-    "the checkpoint is of another kind of device: random numbers begin anew, so the run is not "
-    "exactly as if it had never stopped"
-)
 IN_TRAINING = "This happened in the middle of training: what was asked for had been found right."
 
 
@@ -79,7 +75,8 @@ def train(
 
 def _train(config: Config, folder: Path, lock: FileIO | None, console: Console) -> Outcome:
     """Train in this process, or in all that torchrun started; see `_train_with`."""
-    with gathered() as crew:
+    device = torch.device(pick_device(config.train.device))
+    with card.advising(config, device, folder), gathered() as crew:
         return _train_with(crew, config, folder, lock, console)
 
 
@@ -135,7 +132,7 @@ def _run(
                     passed = {step for step in asked if step <= trainer.keep.last}
                 progress.note(f"resumed at step {saved.step:,}")
                 if agent.crosses_devices(saved.agent):
-                    progress.note(MOVED)
+                    progress.note(moved(saved, agent.device))
                 keep(saved.path, passed & {saved.step})
                 for step in sorted(passed - {saved.step}):
                     progress.note(
@@ -147,12 +144,11 @@ def _run(
                         "episode, so the run is not exactly as if it had never stopped"
                     )
             crew.begin(agent, config)
-            with card.advising(config, agent.device):
-                try:
-                    finished = trainer.run()
-                except Exception as error:
-                    error.add_note(IN_TRAINING)
-                    raise
+            try:
+                finished = trainer.run()
+            except Exception as error:
+                error.add_note(IN_TRAINING)
+                raise
         finally:
             if told := trainer.told_restarts():
                 progress.note(told)
@@ -170,34 +166,51 @@ def _record(
     crew: Crew,
 ) -> Record:
     """Return the record of a new run, or that of one which is there, cut to where it was saved."""
+    where = _where(config, agent, crew)
     shows = {"wandb": config.record.wandb, "tensorboard": config.record.tensorboard}
     if lock is None:
         record = Record.create(folder, config.to_json(), seed=config.seed, **shows)
         record.remember(
             camera=facts.camera,
-            threads=torch.get_num_threads(),
-            processes=crew.size,
-            **card.remarks(agent.device),
-            precision=agent.precision,
-            graphs=config.train.graphs,
+            **where,
             schedule=facts.schedule,
             **agent.remarks,
         )
         return record
     _check_camera(folder, facts)
     position: Any = saved.state.get("record") if saved else {}
-    begun = read_meta(folder)
-    now: dict[str, Any] = {"precision": agent.precision, "graphs": config.train.graphs}
-    before = {"precision": agent.precision, "graphs": False, **begun}  # what older runs do not say
-    remarks = {name: used for name, used in now.items() if before[name] != used}
+    begun, remarks = read_meta(folder), dict(where)
     if saved is not None:
         with saved.put_to_use():
             if agent.crosses_devices(saved.agent):
-                remarks["inexact"] = MOVED
+                remarks["inexact"] = moved(saved, agent.device)
     record = Record.open(folder, position=position, lock=lock, remarks=remarks, **shows)
+    if "parent" in begun and not begun["resumes"]:
+        record.remember(**where)  # a fork begins here, wherever its parent was
     snapshots.forget_after(folder, saved.step if saved else 0)
     write_json(folder / CONFIG, config.to_json())
     return record
+
+
+def _where(config: Config, agent: Agent, crew: Crew) -> dict[str, Any]:
+    """Return on what a run computes, and how, each time that it begins or goes on."""
+    return {
+        "threads": torch.get_num_threads(),
+        "processes": crew.size,
+        **card.remarks(agent.device),
+        "precision": agent.precision,
+        "graphs": config.train.graphs,
+    }
+
+
+def moved(saved: Saved, device: torch.device) -> str:
+    """Return what it means that a checkpoint is of another kind of device than this."""
+    before = saved.state.get("device", "not known")  # to older checkpoints
+    return (
+        f"the checkpoint was written on another kind of device ({before}) than this one "
+        f"({card.named(device)}): random numbers begin anew, so the run is not exactly as if it "
+        "had never stopped"
+    )
 
 
 def _replay(

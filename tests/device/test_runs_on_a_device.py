@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -99,7 +100,10 @@ def test_a_run_goes_on_on_another_device_and_says_that_it_is_not_exact(first, th
         use(first)
         run(settings(steps=16), tmp_path / "run", resume=True)
     told = [each["inexact"] for each in resumes(tmp_path / "run")]
-    assert len(told) == 2 and all("random numbers begin anew" in text for text in told)
+    assert [re.findall(r"\((\w+)\)", text) for text in told] == [[first, then], [then, first]]
+    assert all("random numbers begin anew" in text for text in told)
+    assert [each["device"] for each in resumes(tmp_path / "run")] == [then, first]
+    assert json.loads((tmp_path / "run" / "meta.json").read_text())["device"] == first
     assert metrics(tmp_path / "run")[-1]["update"] == 4
 
 

@@ -68,10 +68,14 @@ class Driver:
         """The present phase, as the first environment shows it."""
         return self.transition.phases[0]
 
-    def send(self) -> int:
-        """Choose actions, store the step, and let the environments work; returns decisions made."""
+    def send(self, chosen: Callable[[], None] = lambda: None) -> int:
+        """Choose actions, store the step, and let the environments work; returns decisions made.
+
+        `chosen` is called in between. Where choosing fails, nothing has changed.
+        """
         transition = self.transition
         actions = self._choose()
+        chosen()
         deciding = (
             ~transition.is_last
         )  # after the last step of an episode there is nothing to decide
@@ -153,7 +157,12 @@ class Driver:
         if self.counters.step < self.prefill:
             return self.facts.actions.random(self.random, self.envs.num_envs)
         seen = {**transition.observation, "is_first": transition.is_first}
-        actions, self.policy = self.agent.act(self.policy, seen, self.generator, explore=True)
+        before = self.generator.get_state()
+        try:
+            actions, self.policy = self.agent.act(self.policy, seen, self.generator, explore=True)
+        except torch.OutOfMemoryError:
+            self.generator.set_state(before)
+            raise
         return actions
 
     def _take(self, transition: Transition) -> None:

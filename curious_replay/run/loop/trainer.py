@@ -109,6 +109,16 @@ class Trainer:
     def run(self) -> bool:
         """Train to the end, or until asked to stop; returns whether the end was reached."""
         self._save()  # before the first frame: from here on there is always one to resume from
+        try:
+            return self._rounds()
+        except torch.OutOfMemoryError:
+            # What had no room is still owed, or still due: it can be made with other settings.
+            if self.driver.waiting:
+                self.driver.receive()
+            self._save()
+            raise
+
+    def _rounds(self) -> bool:
         while True:
             if not self.owed:
                 self._do_what_is_due()
@@ -190,20 +200,20 @@ class Trainer:
 
     def _send(self) -> None:
         self._changed = True
-        if (
-            0
-            < self.changes.see(self.driver.transition.phases)
-            == self.config.replay.clear_at_change
-        ):
-            self.replay.clear()
-            self.learner.forget_next_batch()  # it was drawn from what is gone
-        self.watch.time("policy", self.driver.send)
+        self.watch.time("policy", partial(self.driver.send, self._clear_if_the_world_changed))
         if self.counters.step < self.config.train.prefill:
             return
         if self.replay.ready:
             self.owed = self.ratio(self.counters.step)
         else:
             self._tell_if_episodes_are_too_short()
+
+    def _clear_if_the_world_changed(self) -> None:
+        """Clear replay where it is wanted, before the first step that differs is stored."""
+        change = self.changes.see(self.driver.transition.phases)
+        if 0 < change == self.config.replay.clear_at_change:
+            self.replay.clear()
+            self.learner.forget_next_batch()  # it was drawn from what is gone
 
     def _tell_if_episodes_are_too_short(self) -> None:
         """Tell so once, when windows could have come together twice over."""
@@ -218,13 +228,7 @@ class Trainer:
         )
 
     def _update(self) -> None:
-        try:
-            self.watch.time("update", self.learner.update)
-        except torch.OutOfMemoryError:
-            if self.driver.waiting:
-                self.driver.receive()
-            self._save()  # the update is still owed: it can be made with other settings
-            raise
+        self.watch.time("update", self.learner.update)
         self.owed -= 1
         self.counters.update = self.learner.updates
         self.progress.show(asdict(self.counters), {})  # the first step may owe thousands
@@ -324,6 +328,7 @@ class Trainer:
             "driver": self.driver.get_state(),
             "learner": self.learner.get_state(),
             "record": self.record.position(),
+            "device": card.named(self.agent.device),
         }
         parts = (self.agent.tensors(), self.driver.tensors(), self.replay)
         save = partial(self.checkpoints.save, self.counters.step, state, *parts, kept=kept)

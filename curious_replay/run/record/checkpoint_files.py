@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import OutOfMemoryError, Tensor
 
 from curious_replay.agents.blocks.weights import read_tensors
 from curious_replay.durable import checksum
@@ -81,6 +81,8 @@ class Saved:
         """Put down whatever goes wrong within to what was saved: it does not fit this run."""
         try:
             yield
+        except OutOfMemoryError:  # of a card; the same checkpoint may fit another
+            raise
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError,
                 AssertionError, MemoryError) as error:  # fmt: skip
             raise CheckpointError(

@@ -18,6 +18,8 @@ from curious_replay.run_folder import META
 from curious_replay.untrusted import UnreadableError, read_object
 
 PACKAGES = ("torch", "numpy", "numba", "mujoco", "dm-control", "gymnasium", "crafter")
+OF_MACHINE = ("threads", "processes", "device", "card", "precision", "graphs")
+"""What a run remembers of how it computed, at its beginning and with each resume."""
 
 
 def describe() -> dict[str, Any]:
