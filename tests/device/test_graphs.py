@@ -192,7 +192,7 @@ def test_runs_are_repeated_resumed_and_remembered(tmp_path, use, capture):  # no
             assert line == pytest.approx(other, rel=1e-4, abs=1e-5)
     assert read_meta(tmp_path / "whole")["graphs"] is True
     assert read_meta(tmp_path / "without")["graphs"] is False
-    assert [each.get("graphs") for each in resumes(tmp_path / "parts")] == [None, False]
+    assert [each.get("graphs") for each in resumes(tmp_path / "parts")] == [True, False]
 
 
 UNKNOWN, GONE = "generator that the graph does not know", "made before the recording and is gone"

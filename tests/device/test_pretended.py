@@ -29,6 +29,27 @@ def test_mixing_devices_raises(events, other):
     assert (x * 2).sum().item() == 6
 
 
+DRAWS = {
+    "new": lambda host, device: torch.rand(2, generator=host, device=NAME),
+    "in place": lambda host, device: there(2).normal_(generator=host),
+    "choices": lambda host, device: torch.multinomial(there(3), 1, generator=host),
+    "new on the host": lambda host, device: torch.rand(2, generator=device),
+    "in place on the host": lambda host, device: torch.ones(2).normal_(generator=device),
+    "choices on the host": lambda host, device: torch.bernoulli(torch.ones(2), generator=device),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_a_generator_of_another_device_raises(events, draw):
+    host, device = torch.Generator(), torch.Generator(NAME)
+    with pytest.raises(MixedDevicesError, match="a generator of another device"):
+        DRAWS[draw](host, device)
+    with pytest.raises(MixedDevicesError):
+        DRAWS[draw](host, device.clone_state())
+    own = (device, host)  # each where it belongs
+    DRAWS[draw](*own)
+
+
 def test_mixing_is_told_with_the_line_of_the_package(events):
     with pytest.raises(MixedDevicesError, match=r"at agents/blocks/heads\.py:\d+"):
         TwoHot(there(2, 255), even_bins(255)).loss(there(2))

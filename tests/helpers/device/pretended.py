@@ -1,8 +1,8 @@
 """A pretended device: an accelerator for machines that have none.
 
-A tensor on it holds one of the CPU, and refuses to be used together with any other. Every operation
-passes through here, so that whatever would matter on a real device is counted with its place, the
-line of the package that asked for it:
+A tensor on it holds one of the CPU, and refuses to be used together with any other; so does a
+random generator. Every operation passes through here, so that whatever would matter on a real
+device is counted with its place, the line of the package that asked for it:
 
     kernels          operations that compute; views and empty tensors are none
     transfers        copies between host and device, and their bytes
@@ -21,6 +21,7 @@ on a graphics card, where the CPU's has 5,056.
 import hashlib
 import sys
 import threading
+import weakref
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ aten = torch.ops.aten
 
 
 class MixedDevicesError(RuntimeError):
-    """An operation was given tensors of the host and of the device."""
+    """An operation was given tensors, or a random generator, of the host and of the device."""
 
 
 @dataclass
@@ -152,6 +153,7 @@ class _Interception(TorchDispatchMode):
             return self.copy(*args[:2])
         if name in ("is_pinned", "_pin_memory") and not any(there):
             return self.pin(args[0]) if name == "_pin_memory" else args[0].data_ptr() in self.pinned
+        refuse_others(name, any(there) or arrives, generators((args, kwargs)))
         if not (any(there) or arrives):
             return operation(*args, **kwargs)
         if any(there) and not all(there):
@@ -220,6 +222,17 @@ def writes(operation):
     ]
 
 
+def generators(values):
+    return [each for each in tree_leaves(values) if isinstance(each, torch._C.Generator)]
+
+
+def refuse_others(name, on_device, generators):
+    """Refuse random generators of the other device."""
+    for each in generators:
+        if PretendedGenerator.is_one(each) != on_device:
+            raise MixedDevicesError(f"{name} at {place()}: a generator of another device")
+
+
 def held_by(value):
     return value.held if isinstance(value, OnDevice) else value
 
@@ -236,6 +249,17 @@ class PretendedGenerator(torch.Generator):
     """A generator of the CPU that says it is on the device; its state is a short name for it."""
 
     states: ClassVar[dict] = {}
+    alive: ClassVar[set] = set()  # PyTorch hands objects of its own to operations
+
+    def __new__(cls):
+        made = super().__new__(cls)
+        cls.alive.add(made._cdata)
+        weakref.finalize(made, cls.alive.discard, made._cdata)
+        return made
+
+    @classmethod
+    def is_one(cls, generator):
+        return generator._cdata in cls.alive
 
     @property
     def device(self):

@@ -18,7 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
-from helpers.device.pretended import _Interception, place
+from helpers.device.pretended import _Interception, generators, place
 
 
 class NotRecordableError(RuntimeError):
@@ -80,8 +80,7 @@ class Tape:
 
     def _refuse_others(self, given, user):
         known = {each._cdata for each in self._known}  # PyTorch gives objects of its own for them
-        generators = [each for each in given if isinstance(each, torch._C.Generator)]
-        if {each._cdata for each in generators} - known:
+        if {each._cdata for each in generators(given)} - known:
             raise NotRecordableError(f"{user} draws from a generator that the graph does not know")
 
     def own(self, made, given):
