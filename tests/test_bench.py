@@ -236,7 +236,8 @@ def test_agents_are_measured_as_runs_are_made(agents, monkeypatch):
 
 def test_card():
     done = run("card.py", "--scale", "debug", "--agents", "dreamerv3")
-    assert "| `dreamerv3` | 0.0" in done.stdout
+    for precision in ("float32", "bfloat16"):
+        assert f"| `dreamerv3` | {precision} | 0.0" in done.stdout
 
 
 @pytest.mark.slow
