@@ -3,15 +3,17 @@
 What would happen on a graphics card is tried on a CPU, with the shortcuts of CPUs switched off.
 """
 
+import re
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from device.test_agents_on_a_device import batch_for, every_agent, make
+from device.test_agents_on_a_device import PAGE, batch_for, every_agent, make
 from device.test_graphs import capture, compared, recorded  # noqa: F401
 from helpers.agents.batches import make_batch
+from helpers.device.ours import OURS
 from helpers.device.pretended import NAME, pretend
 from helpers.device.tape import FreedMemoryError
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -143,26 +145,40 @@ def test_a_weight_that_was_rounded_before_a_recording_is_found(capture):  # noqa
                 agent.update(batch)
 
 
-def totals(name, scale):
-    """Bytes of an update in float32 and in bfloat16."""
+def needs(name, scale):
+    """Of an update in float32 and in bfloat16."""
     config = preset(Choice(env="crafter", agent=name, replay="curious", scale=scale))
     spaces = Spaces(17, discrete=True, image=(config.env.image_size,) * 2)
     for each in ("float32", "bfloat16"):
         train = replace(config.train, precision=each)
-        yield foreseen.foresee(replace(config, train=train), spaces).total
+        yield foreseen.foresee(replace(config, train=train), spaces)
 
 
 def test_half_precision_takes_less_memory():
-    exact, rounded = totals("dreamerv3", "mini")
-    assert rounded < exact
+    exact, rounded = needs("dreamerv3", "mini")
+    assert rounded.total < exact.total
+
+
+def expected():
+    """Rows of the table in docs/gpu.md: kernels and GB in float32, and in bfloat16."""
+    rows = re.findall(r"^\| `([\w-]+)` \| [\d.]+ \|((?: [\d.,]+ \|){6})$", PAGE, re.M)
+    return {
+        name: [float(cell.replace(",", "")) for cell in re.findall(r"[\d.,]+", cells)][:4]
+        for name, cells in rows
+    }
+
+
+def test_the_table_has_a_row_for_every_agent():
+    assert [*expected()] == OURS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "share"), [("dreamerv3", 0.87), ("dreamerv2", 0.83)])
-def test_half_precision_takes_less_memory_at_paper_scale(name, share):
-    """As docs/gpu.md says."""
-    exact, rounded = totals(name, "paper")
-    assert rounded < share * exact
+@pytest.mark.parametrize("name", OURS)
+def test_half_precision_takes_less_memory_at_paper_scale(name):
+    exact, rounded = needs(name, "paper")
+    assert rounded.total < exact.total
+    found = [exact.kernels, exact.total / 1e9, rounded.kernels, rounded.total / 1e9]
+    assert found == pytest.approx(expected()[name], rel=0.02)
 
 
 def test_values_after_an_update_are_of_weights_after_it(monkeypatch):

@@ -107,6 +107,28 @@ def test_a_run_goes_on_on_another_device_and_says_that_it_is_not_exact(first, th
     assert metrics(tmp_path / "run")[-1]["update"] == 4
 
 
+@pytest.mark.parametrize(("first", "then"), [(NAME, "cpu"), ("cpu", NAME)])
+def test_a_run_is_evaluated_and_forked_on_another_device(first, then, tmp_path, use):
+    with pretend() as events:
+        use(first)
+        run(settings(steps=13), tmp_path / "run")
+        (wanted,) = evaluate(load_agent(tmp_path / "run", "cpu"), 1)
+        use(then)
+        events.clear()
+        agent = load_agent(tmp_path / "run", "cpu")
+        assert agent.agent.device.type == then
+        (found,) = evaluate(agent, 1)
+        assert found.values == wanted.values
+        assert bool(events.kernels) == (then == NAME)
+        config = fork(tmp_path / "run", logdir=tmp_path / "fork", settings={"train.steps": 15})
+        told = run(config, tmp_path / "fork", resume=True)
+        assert f"({first}) than this one ({then})" in told
+    meta = json.loads((tmp_path / "fork" / "meta.json").read_text())
+    assert meta["device"] == then
+    assert f"({first}) than this one ({then})" in meta["resumes"][0]["inexact"]
+    assert metrics(tmp_path / "fork")[-1]["update"] > metrics(tmp_path / "run")[-1]["update"]
+
+
 def test_a_generator_state_of_16_bytes_seeds_the_generator_of_a_cpu():
     agents = [DreamerV3(DreamerV3Config(size="debug"), SPACES, seed) for seed in range(2)]
     drawn = []

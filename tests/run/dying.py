@@ -1,20 +1,27 @@
-"""A plugin by which the second process of a run dies in the update that DIES_AT names."""
+"""A plugin by which a process of a run dies in the middle of an update.
+
+DIES is the process, the update, and how: "1 5 error", "0 5 SIGKILL". The others are in that update.
+"""
 
 import itertools
 import os
+import signal
 
 from curious_replay import launch
-from curious_replay.run import following
+from curious_replay.run.loop import crew
 
 _count = itertools.count(1)
-_join_in = following.join_in
+_learn = crew._learn
+_number, _update, _how = os.environ.get("DIES", "-1 0 error").split()
 
 
-def join_in(agent, order):
-    if next(_count) == int(os.environ.get("DIES_AT", "0")):
-        raise RuntimeError("planted in the second process")
-    _join_in(agent, order)
+def learn(*arguments):
+    if next(_count) == int(_update):
+        if _how == "SIGKILL":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise RuntimeError(f"planted in process {_number}")
+    return _learn(*arguments)
 
 
-if launch.number() == 1:
-    following.join_in = join_in
+if launch.number() == int(_number):
+    crew._learn = learn

@@ -14,6 +14,7 @@ from rich.console import Console
 from curious_replay.agents.spaces import Spaces
 from curious_replay.run import Choice, card, fitting, foreseen, preset
 from curious_replay.run.foreseen import CardNeeds
+from curious_replay.run.loop.crew import Crew
 from curious_replay.run.preflight import PreflightError
 from curious_replay.run.saved_run import make_agent
 from curious_replay.run.settings.presets import changed
@@ -176,6 +177,16 @@ def test_a_run_looks_at_its_card_before_the_first_frame(resume, tmp_path, monkey
         runs.run(config, folder, resume=resume)
     assert sorted(folder.rglob("*")) == before
     assert len(asked) == (1 if resume else 2)
+
+
+def test_a_run_of_several_processes_looks_at_its_share(tmp_path, monkeypatch, asked):
+    monkeypatch.setattr(Crew, "size", 2)
+    monkeypatch.setattr(card, "free", lambda device: 8 * GB)
+    with pytest.raises(PreflightError):
+        runs.run(runs.config(train={"batch_size": 6, "precision": "bfloat16"}), tmp_path / "run")
+    ((config, windows),) = asked
+    assert windows == {"train.batch_size": 3}
+    assert config.train.precision == "bfloat16"
 
 
 def test_most_windows_are_looked_for_where_they_should_be():

@@ -65,11 +65,25 @@ def test_a_run_in_two_processes_is_that_of_one(whole, tmp_path):
 
 
 def test_a_process_that_dies_ends_all_and_the_run_resumes(whole, tmp_path):
-    ended = run(tmp_path, DIES_AT="5")
+    ended = run(tmp_path, DIES="1 5 error")
     assert ended.returncode != 0
-    assert "RuntimeError: planted in the second process" in ended.stderr
+    assert "RuntimeError: planted in process 1" in ended.stderr
     assert "another process of this run has ended" in ended.stderr
     assert f"`curious train --logdir {tmp_path} --resume" in ended.stderr
+    ended = run(tmp_path, "--resume")
+    assert ended.returncode == 0, ended.stderr
+    assert lines(tmp_path) == lines(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dies", ["0 5 error", "0 5 SIGKILL", "1 5 SIGKILL"])
+def test_no_process_waits_for_one_that_is_gone(dies, whole, tmp_path):
+    """`run` returns when all processes have ended, as each holds what is read here."""
+    ended = run(tmp_path, DIES=dies)
+    assert ended.returncode != 0
+    assert ("planted in process 0" in ended.stderr) == (dies == "0 5 error")
+    assert ("another process of this run has ended" in ended.stderr) == (dies[0] == "1")
+    assert "complete" not in ended.stdout
     ended = run(tmp_path, "--resume")
     assert ended.returncode == 0, ended.stderr
     assert lines(tmp_path) == lines(whole)
