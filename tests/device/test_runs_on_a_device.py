@@ -112,12 +112,15 @@ def test_a_run_is_evaluated_and_forked_on_another_device(first, then, tmp_path, 
     with pretend() as events:
         use(first)
         run(settings(steps=13), tmp_path / "run")
-        (wanted,) = evaluate(load_agent(tmp_path / "run", "cpu"), 1)
+        before = load_agent(tmp_path / "run", "cpu")
+        (wanted,) = evaluate(before, 1)
         use(then)
         events.clear()
-        agent = load_agent(tmp_path / "run", "cpu")
-        assert agent.agent.device.type == then
-        (found,) = evaluate(agent, 1)
+        now = load_agent(tmp_path / "run", "cpu")
+        assert now.agent.device.type == then
+        for one, other in zip(before.agent.parameters(), now.agent.parameters(), strict=True):
+            assert torch.equal(one.cpu(), other.cpu())
+        (found,) = evaluate(now, 1)
         assert found.values == wanted.values
         assert bool(events.kernels) == (then == NAME)
         config = fork(tmp_path / "run", logdir=tmp_path / "fork", settings={"train.steps": 15})
