@@ -64,7 +64,7 @@ def check(
             fewer = fewer_windows(config, agent, processes)
             if found := most_that_fit(taken, fewer, takes(needed), room):
                 told = " ".join(f"{option(name)} {found[name]}" for name in found)
-                fits = f"{told} would fit. "
+                fits = f"{told} would fit; "
     parts = ("weights", "optimisers", "batch", "activations")
     told = ", ".join(f"{size(getattr(needed, part))} {part}" for part in parts)
     raise PreflightError(
