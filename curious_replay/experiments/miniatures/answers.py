@@ -61,7 +61,10 @@ QUESTIONS = (
     Question(
         "Q5",
         "Does it retain what it has not seen for long?",
-        (("mini-mirror-back", 0), ("mini-mirror-back", 1)),
+        (
+            ("mini-mirror-back", 0), ("mini-mirror-back", 1),
+            ("mini-object-gone", 0), ("mini-object-gone", 1),
+        ),
     ),
 )  # fmt: skip
 LEADING = frozenset({

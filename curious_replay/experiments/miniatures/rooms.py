@@ -151,7 +151,7 @@ PARTS = Experiment(
 GONE = Experiment(
     name="mini-object-gone",
     where="Q5 in miniature",
-    title="What the world model knows of the object once it is gone",
+    title="What a world model knows of an object that is gone, of which it had learned little",
     methods=(
         *arms.arms(AGENT, arms.UNIFORM, arms.CURIOUS, arms.BALANCED),
         arms.cleared(AGENT, 2),
