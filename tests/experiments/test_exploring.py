@@ -10,8 +10,9 @@ from curious_replay.analysis import stored
 from curious_replay.analysis.lines import Columns
 from curious_replay.experiments.jobs import jobs
 from curious_replay.experiments.ladder import Footing
-from curious_replay.experiments.miniatures import crafter, exploring, rooms
-from curious_replay.experiments.miniatures.policies import chooses, play
+from curious_replay.experiments.miniatures import crafter, rooms
+from curious_replay.experiments.miniatures.shared import exploring
+from curious_replay.experiments.miniatures.shared.policies import chooses, play
 
 
 class Stored:

@@ -15,13 +15,13 @@ from curious_replay.experiments.miniatures import (
     MINIATURES,
     QUICK,
     answers,
-    arms,
     assay,
     lava,
     mirror,
     rooms,
 )
-from curious_replay.experiments.miniatures.policies import chooses, play
+from curious_replay.experiments.miniatures.shared import arms
+from curious_replay.experiments.miniatures.shared.policies import chooses, play
 from curious_replay.experiments.results import Results
 
 NEVER = math.nan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curious_replay.experiments.ladder import Footing, climb
-from curious_replay.experiments.miniatures.settled import SETTLED
+from curious_replay.experiments.miniatures.shared.settled import SETTLED
 
 
 def ratio(losses, first_change):

@@ -6,9 +6,14 @@ import numpy as np
 
 from curious_replay.analysis.lines import Columns
 from curious_replay.experiments.ladder import Footing, climb
-from curious_replay.experiments.miniatures.policies import chooses
-from curious_replay.experiments.miniatures.settled import SETTLED_V2
-from curious_replay.experiments.miniatures.tasks import GoalTask, mean_return, reached, retained
+from curious_replay.experiments.miniatures.shared.policies import chooses
+from curious_replay.experiments.miniatures.shared.settled import SETTLED_V2
+from curious_replay.experiments.miniatures.shared.tasks import (
+    GoalTask,
+    mean_return,
+    reached,
+    retained,
+)
 
 TASK = GoalTask(within=2.0, oracle=chooses(1), chance=chooses(1))
 

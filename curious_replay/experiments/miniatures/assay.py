@@ -13,7 +13,7 @@ import numpy as np
 
 from curious_replay.experiments.assay.shared import frames_to
 from curious_replay.experiments.experiment import Claim, Experiment, Trunk
-from curious_replay.experiments.miniatures import arms, exploring
+from curious_replay.experiments.miniatures.shared import arms, exploring
 
 AGENT = "plan2explore-v3"
 T0, END = 10_000, 14_000

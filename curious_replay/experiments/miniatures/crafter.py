@@ -14,8 +14,8 @@ from curious_replay.experiments.crafter.crafter_training_count import training
 from curious_replay.experiments.crafter.score import TASK, score
 from curious_replay.experiments.experiment import Claim, Experiment, Measure, Registration, each
 from curious_replay.experiments.ladder import Footing, Rung
-from curious_replay.experiments.miniatures import arms
-from curious_replay.experiments.miniatures.policies import chooses, play
+from curious_replay.experiments.miniatures.shared import arms
+from curious_replay.experiments.miniatures.shared.policies import chooses, play
 
 AGENT = "dreamerv3"
 END = 20_000

@@ -12,9 +12,10 @@ import numpy as np
 
 from curious_replay.experiments.experiment import Claim, Experiment, Registration, Trunk
 from curious_replay.experiments.ladder import Rung
-from curious_replay.experiments.miniatures import arms, mirror
-from curious_replay.experiments.miniatures.policies import chooses
-from curious_replay.experiments.miniatures.tasks import GoalTask, mean_return, solved_sooner
+from curious_replay.experiments.miniatures import mirror
+from curious_replay.experiments.miniatures.shared import arms
+from curious_replay.experiments.miniatures.shared.policies import chooses
+from curious_replay.experiments.miniatures.shared.tasks import GoalTask, mean_return, solved_sooner
 
 AGENT = "dreamerv3"
 T0, END = 10_000, 13_000

@@ -12,9 +12,9 @@ import numpy as np
 
 from curious_replay.experiments.experiment import Claim, Experiment, Registration, Trunk
 from curious_replay.experiments.ladder import Rung
-from curious_replay.experiments.miniatures import arms
-from curious_replay.experiments.miniatures.policies import chooses
-from curious_replay.experiments.miniatures.tasks import (
+from curious_replay.experiments.miniatures.shared import arms
+from curious_replay.experiments.miniatures.shared.policies import chooses
+from curious_replay.experiments.miniatures.shared.tasks import (
     SOLVED,
     GoalTask,
     reached,

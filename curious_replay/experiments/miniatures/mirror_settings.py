@@ -19,7 +19,8 @@ from curious_replay.experiments.experiment import (
     Trunk,
     each,
 )
-from curious_replay.experiments.miniatures import arms, mirror, tasks
+from curious_replay.experiments.miniatures import mirror
+from curious_replay.experiments.miniatures.shared import arms, tasks
 
 END = 11_500
 """Steps: 1,500 after the moves are mirrored."""

@@ -7,8 +7,9 @@ from typing import Any
 
 from curious_replay.experiments.experiment import Claim, Experiment, Registration, Trunk
 from curious_replay.experiments.ladder import Rung
-from curious_replay.experiments.miniatures import arms, mirror, tasks
-from curious_replay.experiments.miniatures.settled import SETTLED_V2
+from curious_replay.experiments.miniatures import mirror
+from curious_replay.experiments.miniatures.shared import arms, tasks
+from curious_replay.experiments.miniatures.shared.settled import SETTLED_V2
 from curious_replay.run.settings.presets import Settings
 
 _SETTINGS: Settings = {

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from curious_replay.experiments.experiment import Experiment
-from curious_replay.experiments.miniatures import arms
+from curious_replay.experiments.miniatures.shared import arms
 
 SEEDS = 3
 

@@ -18,8 +18,8 @@ from curious_replay.experiments.experiment import (
     Trunk,
     each,
 )
-from curious_replay.experiments.miniatures import arms, exploring
-from curious_replay.experiments.miniatures.policies import chooses
+from curious_replay.experiments.miniatures.shared import arms, exploring
+from curious_replay.experiments.miniatures.shared.policies import chooses
 
 TASK, AGENT = "toy/two-rooms", "plan2explore-v3"
 T0, T1, END = 8_000, 11_000, 12_000

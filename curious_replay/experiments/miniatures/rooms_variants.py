@@ -3,7 +3,8 @@
 from typing import Any
 
 from curious_replay.experiments.experiment import Claim, Experiment, Registration, Trunk
-from curious_replay.experiments.miniatures import arms, exploring, rooms
+from curious_replay.experiments.miniatures import rooms
+from curious_replay.experiments.miniatures.shared import arms, exploring
 
 _SETTINGS: dict[str, Any] = rooms.SHARED["settings"]["mini"]
 _SHARED: dict[str, Any] = {

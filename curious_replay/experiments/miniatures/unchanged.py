@@ -9,7 +9,8 @@ from curious_replay.analysis import returns
 from curious_replay.analysis.load import Run
 from curious_replay.experiments.experiment import Claim, Experiment, Measure, Registration, each
 from curious_replay.experiments.ladder import Rung
-from curious_replay.experiments.miniatures import arms, mirror, tasks
+from curious_replay.experiments.miniatures import mirror
+from curious_replay.experiments.miniatures.shared import arms, tasks
 
 END = 2_500
 """Steps."""

@@ -7,9 +7,9 @@ from curious_replay.analysis.lines import Array
 from curious_replay.analysis.load import Run
 from curious_replay.experiments.experiment import Claim, Measure, each
 from curious_replay.experiments.ladder import Footing, Rung
-from curious_replay.experiments.miniatures import arms
-from curious_replay.experiments.miniatures.policies import Policy, play
-from curious_replay.experiments.miniatures.settled import SETTLED
+from curious_replay.experiments.miniatures.shared import arms
+from curious_replay.experiments.miniatures.shared.policies import Policy, play
+from curious_replay.experiments.miniatures.shared.settled import SETTLED
 
 SOLVED = "steps to solve it again"
 

@@ -8,8 +8,8 @@ from curious_replay.analysis import interaction, stored
 from curious_replay.analysis.load import Run
 from curious_replay.experiments.experiment import Measure, each
 from curious_replay.experiments.ladder import Footing, Rung
-from curious_replay.experiments.miniatures.policies import Policy, play
-from curious_replay.experiments.miniatures.settled import SETTLED
+from curious_replay.experiments.miniatures.shared.policies import Policy, play
+from curious_replay.experiments.miniatures.shared.settled import SETTLED
 
 STAY_WINDOW = 2_000
 """Steps that an explorer must not spend in a corner."""
