@@ -151,7 +151,7 @@ PARTS = Experiment(
 GONE = Experiment(
     name="mini-object-gone",
     where="Q5 in miniature",
-    title="What a world model knows of an object that is gone, of which it had learned little",
+    title="What a world model knows of the object once it is gone",
     methods=(
         *arms.arms(AGENT, arms.UNIFORM, arms.CURIOUS, arms.BALANCED),
         arms.cleared(AGENT, 2),
