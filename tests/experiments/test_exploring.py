@@ -71,17 +71,20 @@ def test_who_stays_in_a_corner_is_found_out(run):
 def test_what_is_known_of_an_object_that_is_gone():
     def probes(errors):
         """A run whose probes have these errors, by frame."""
-        rows = [(frame, scene) for frame in errors for scene in (1, 2)]
+        rows = [(frame, ahead) for frame in errors for ahead in (3, 4)]
         values = {
             "frame": np.array([frame for frame, _ in rows]),
-            "scene": np.array([scene for _, scene in rows]),
-            "mse_object": np.array([errors[frame] for frame, _ in rows]),
+            "scene": np.ones(len(rows)),
+            "ahead": np.array([ahead for _, ahead in rows]),
+            "mse_object": np.array([errors[frame] + ahead - 3.5 for frame, ahead in rows]),
         }
         return SimpleNamespace(probes=Columns(values, len(rows)))
 
     told = probes({10_500: 9.0, 10_750: 1.0, 11_000: 3.0, 11_250: 8.0, 11_750: 4.0, 12_000: 6.0})
     assert rooms.ERROR_BEFORE.values([told]) == [2.0]
     assert rooms.ERROR_AT_END.values([told]) == [5.0]
+    assert rooms.SOON_BEFORE.values([told]) == [1.5]
+    assert rooms.SOON_AT_END.values([told]) == [4.5]
 
 
 def test_crafter_is_learned_if_more_is_unlocked_than_by_chance():

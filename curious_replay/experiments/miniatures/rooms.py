@@ -37,8 +37,12 @@ WORLD = exploring.World(
 )
 
 
-def _forgetting(run: Run) -> model_error.Forgetting:
-    return model_error.forgetting(*model_error.errors_of(run), T1, JUST)
+SOON = (1, 3)
+"""Steps ahead in which models of this size know where the object is."""
+
+
+def _forgetting(run: Run, ahead: tuple[int, int] | None = None) -> model_error.Forgetting:
+    return model_error.forgetting(*model_error.errors_of(run, ahead=ahead), T1, JUST)
 
 
 ERROR_AT_END = Measure(
@@ -50,6 +54,19 @@ ERROR_AT_END = Measure(
 ERROR_BEFORE = Measure(
     "model error on the object before it goes",
     each(lambda run: _forgetting(run).before),
+    lower_is_better=True,
+    ratio=True,
+)
+# Looked at after the registered ones had shown nothing; no claim is about them.
+SOON_AT_END = Measure(
+    "model error 1 to 3 steps ahead once it is gone",
+    each(lambda run: _forgetting(run, SOON).after),
+    lower_is_better=True,
+    ratio=True,
+)
+SOON_BEFORE = Measure(
+    "model error 1 to 3 steps ahead before it goes",
+    each(lambda run: _forgetting(run, SOON).before),
     lower_is_better=True,
     ratio=True,
 )
@@ -156,7 +173,7 @@ GONE = Experiment(
         *arms.arms(AGENT, arms.UNIFORM, arms.CURIOUS, arms.BALANCED),
         arms.cleared(AGENT, 2),
     ),
-    measures=(ERROR_AT_END, ERROR_BEFORE),
+    measures=(ERROR_AT_END, ERROR_BEFORE, SOON_AT_END, SOON_BEFORE),
     claim=Claim(
         "Of an object that is gone the model knows no less than with uniform replay",
         [(arms.CURIOUS, arms.UNIFORM), (arms.BALANCED, arms.UNIFORM)],
