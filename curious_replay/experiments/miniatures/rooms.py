@@ -175,7 +175,8 @@ GONE = Experiment(
     ),
     measures=(ERROR_AT_END, ERROR_BEFORE, SOON_AT_END, SOON_BEFORE),
     claim=Claim(
-        "Of an object that is gone the model knows no less than with uniform replay",
+        "Of an object that is gone the model knows no less than with uniform replay, in the "
+        "mean of 20 steps ahead (1 to 3 steps ahead it knows less)",
         [(arms.CURIOUS, arms.UNIFORM), (arms.BALANCED, arms.UNIFORM)],
         "no worse",
         0.1,
