@@ -1,7 +1,7 @@
 """Plan2Explore: a Dreamer that goes where its models of the next state disagree.
 
-It adds to a Dreamer, V2 or V3, an ensemble of models that predict the next stochastic state from a
-state and an action, and a second actor and critic that learn, inside the same world model, to
+It adds to a Dreamer, V2 or V3, an ensemble of models that predict the next step from a state and an
+action, and a second actor and critic that learn, inside the same world model, to
 reach states where the ensemble disagrees. That actor collects; the Dreamer's own keeps learning
 from predicted rewards and is the one that is evaluated. Where there are no rewards the latter may
 be left out: then the explorer is evaluated too.
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from curious_replay.agents.blocks.ensemble import Ensemble, disagreement
 from curious_replay.agents.blocks.heads import normal_loss, squared_error
+from curious_replay.agents.blocks.maths import to_float32
 from curious_replay.agents.blocks.optim import Optimiser
 from curious_replay.agents.blocks.returns import RunningDeviation
 from curious_replay.agents.blocks.rssm import State, bounded
@@ -34,7 +35,7 @@ from curious_replay.agents.precision import Precision
 from curious_replay.agents.spaces import Spaces
 from curious_replay.agents.together import together
 from curious_replay.agents.updates import DeviceAgent, Fields
-from curious_replay.agents.world_model import Replayed
+from curious_replay.agents.world_model import Belief, Replayed
 
 SECOND = 1 << 40  # added to the seed for what this agent adds, so that it begins differently
 
@@ -67,7 +68,7 @@ class Plan2Explore(DeviceAgent):
                 model.features + spaces.actions,
                 layers if settings.layers is None else settings.layers,
                 units if settings.units is None else settings.units,
-                model.latent.size,
+                model.embedding if settings.target == "embedding" else model.latent.size,
                 style,
             )
             self.explorer = self.dreamer.make_behaviour()
@@ -135,17 +136,14 @@ class Plan2Explore(DeviceAgent):
         return finite.report({**learned.signals, **td}, metrics)
 
     def train_ensemble(self, replayed: Replayed, learned: WorldModelOutputs) -> dict[str, Tensor]:
-        """Let the ensemble learn to predict each state of a batch from the one before it.
+        """Let the ensemble learn to predict each step of a batch from the state before it.
 
         It learns from what the world model believes, which does not learn from it.
         """
         states, led_here = learned.belief.states, replayed.previous_action
         actions = led_here[1:] if self.config.alignment == "correct" else led_here[:-1]
         inputs = torch.cat([states.feature[:-1].detach(), actions], -1)
-        states_to_come = states.stoch
-        if self.config.ensemble.target == "mean":
-            states_to_come = self.dreamer.model.latent.mean(learned.belief.posterior)
-        target = states_to_come[1:].detach().flatten(0, 1)
+        target = self._to_come(learned.belief)[1:].detach().flatten(0, 1)
         with self.autocast():
             predictions = self.ensemble(inputs.flatten(0, 1))
         loss = normal_loss if self.config.ensemble.loss == "normal" else squared_error
@@ -161,6 +159,14 @@ class Plan2Explore(DeviceAgent):
             self.deviation.update(disagreement(predictions.detach()), leads, finite.fine)
             metrics["ensemble/deviation"] = self.deviation.value
         return metrics
+
+    def _to_come(self, belief: Belief) -> Tensor:
+        """Return what the ensemble learns to predict of each step of a batch, [T, B, ...]."""
+        if self.config.ensemble.target == "embedding":
+            return to_float32(belief.embedding)
+        if self.config.ensemble.target == "mean":
+            return self.dreamer.model.latent.mean(belief.posterior)
+        return belief.states.stoch
 
     def novelty(self, imagined: Imagined) -> Tensor:
         """Return the disagreement [H + 1, N] at imagined states, which the explorer strives for."""

@@ -32,6 +32,7 @@ class Belief(NamedTuple):
     states: State  # [T, B, ...], drawn from the posterior
     prior: Tensor  # [T, B, ...], outputs of the head that has not seen the step
     posterior: Tensor  # [T, B, ...], outputs of the head that has
+    embedding: Tensor  # [T, B, E], of what was seen
 
 
 class WorldModel(nn.Module):
@@ -108,7 +109,7 @@ class WorldModel(nn.Module):
             noise,
             begins=replayed.begins,
         )
-        return Belief(states, self.rssm.prior(states.deter), posterior)
+        return Belief(states, self.rssm.prior(states.deter), posterior, embedding)
 
     def picture(self, features: Tensor) -> Tensor:
         """Return the predicted image [..., H, W, 3], -0.5 to 0.5, of features [..., F]."""

@@ -45,7 +45,7 @@ def test_every_size_can_be_made(size):
 def believed(*values):
     """A belief of as many steps as there are values, and a KL that gives just these."""
     kl = torch.tensor([values], requires_grad=True)
-    belief = Belief(State(*torch.zeros(2, 1, 2, 1)), *torch.zeros(2, 1, 2, 1))
+    belief = Belief(State(*torch.zeros(2, 1, 2, 1)), *torch.zeros(3, 1, 2, 1))
     return belief, kl
 
 
@@ -73,7 +73,7 @@ def test_free_nats_hold_for_the_mean_of_the_batch(kl, free, expected, gradient, 
 def test_balance_is_the_share_that_moves_the_prior():
     agent = make("continuous")
     prior, posterior = torch.randn(2, 3, 1, 12).requires_grad_()
-    belief = Belief(State(*torch.zeros(2, 3, 1, 1)), prior, posterior)
+    belief = Belief(State(*torch.zeros(2, 3, 1, 1)), prior, posterior, torch.zeros(3, 1, 1))
     gradients = {}
     for balance in (1.0, 0.0, 0.8):
         agent.model.config = dataclasses.replace(agent.config, kl_balance=balance, kl_scale=2.0)

@@ -71,7 +71,7 @@ def test_what_the_kl_costs_a_step(kl, cost):
     """Its two parts, 0.5 and 0.1 of it, but not below the free nat."""
     agent = make()
     agent.model.latent.kl = lambda *_: torch.tensor([[kl]])
-    belief = Belief(State(*torch.zeros(2, 1, 1, 1)), *torch.zeros(2, 1, 1, 1))
+    belief = Belief(State(*torch.zeros(2, 1, 1, 1)), *torch.zeros(3, 1, 1, 1))
     raw, charged = agent.model.kl_loss(belief)
     assert raw.item() == pytest.approx(kl)
     assert charged.item() == pytest.approx(cost)
@@ -81,7 +81,7 @@ def test_free_nats_hold_per_step_and_stop_the_gradient():
     agent = make()
     values = torch.tensor([[0.2, 3.0]], requires_grad=True)
     agent.model.latent.kl = lambda left, right: values
-    belief = Belief(State(*torch.zeros(2, 1, 2, 1)), *torch.zeros(2, 1, 2, 1))
+    belief = Belief(State(*torch.zeros(2, 1, 2, 1)), *torch.zeros(3, 1, 2, 1))
     _, cost = agent.model.kl_loss(belief)
     assert cost.mean().item() == pytest.approx(0.6 * 2.0)
     cost.sum().backward()
@@ -92,7 +92,7 @@ def test_free_nats_hold_per_step_and_stop_the_gradient():
 def test_free_nats_hold_whatever_the_other_steps_cost(kl, held):
     agent = make()
     agent.model.latent.kl = lambda left, right: torch.tensor([kl])
-    belief = Belief(State(*torch.zeros(2, 1, 2, 1)), *torch.zeros(2, 1, 2, 1))
+    belief = Belief(State(*torch.zeros(2, 1, 2, 1)), *torch.zeros(3, 1, 2, 1))
     _, cost = agent.model.kl_loss(belief)
     assert cost.mean().item() == pytest.approx(0.6 * held)
 
@@ -100,7 +100,7 @@ def test_free_nats_hold_whatever_the_other_steps_cost(kl, held):
 def test_dynamics_move_the_prior_and_representation_the_posterior():
     agent = make(free_nats=0.0)
     prior, posterior = torch.randn(2, 1, 1, 16).requires_grad_()
-    belief = Belief(State(*torch.zeros(2, 1, 1, 1)), prior, posterior)
+    belief = Belief(State(*torch.zeros(2, 1, 1, 1)), prior, posterior, torch.zeros(1, 1, 1))
     for scales, moved, still in (((1.0, 0.0), prior, posterior), ((0.0, 1.0), posterior, prior)):
         agent.model.config = dataclasses.replace(
             agent.config, free_nats=0.0, dynamics_scale=scales[0], representation_scale=scales[1]

@@ -141,7 +141,7 @@ def catch(agent, name):
     return caught
 
 
-@pytest.mark.parametrize("target", ["sample", "mean"])
+@pytest.mark.parametrize("target", ["sample", "mean", "embedding"])
 @pytest.mark.parametrize("alignment", ["correct", "released"])
 @pytest.mark.parametrize("name", ["v2", "v3"])
 def test_ensemble_learns_the_next_state(name, alignment, target):
@@ -150,6 +150,8 @@ def test_ensemble_learns_the_next_state(name, alignment, target):
     agent = make(CONFIGS[name], alignment=alignment, ensemble=ensemble)
     batch = batch_of("continuous")
     assert batch["is_first"][:, 1:].any()
+    before = agent.dreamer.load(batch)
+    embedded = agent.dreamer.model.embed(before.image, before.vector)
     replayed, learned = trained(agent, batch)
     caught = catch(agent, "ensemble_adam")
     agent.train_ensemble(replayed, learned)
@@ -161,7 +163,9 @@ def test_ensemble_learns_the_next_state(name, alignment, target):
         latent = agent.dreamer.model.latent
         logits = learned.belief.posterior.unflatten(-1, (latent.latents, latent.classes))
         goals = (0.99 * logits.softmax(-1) + 0.01 / latent.classes).flatten(-2)
-    assert (target == "mean") != torch.equal(goals, states.stoch)
+    elif target == "embedding":
+        goals = embedded
+    assert (target == "sample") == torch.equal(goals, states.stoch)
     for row in range(3):
         for t in range(7):
             if batch["is_first"][row, t + 1]:

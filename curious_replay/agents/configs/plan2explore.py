@@ -37,10 +37,11 @@ class EnsembleConfig:
     """Hidden layers of each model; None: as many as a head of its Dreamer has."""
     units: Annotated[int, Within(1, 1_000_000)] | None = None
     """Width of these layers; None: that of a head of its Dreamer."""
-    target: Literal["sample", "mean"] = "sample"
-    """What the models predict of the next stochastic state: the one that was drawn, as published,
-    or the mean of what it was drawn from. Where the state says little, draws are mostly noise, and
-    models then differ by how they follow it."""
+    target: Literal["sample", "mean", "embedding"] = "sample"
+    """What the models predict of the next step: its stochastic state as it was drawn, as published
+    for Dreamers; the mean of what that was drawn from; or how the encoders embed what is seen, as
+    in the paper of Plan2Explore. Where the state says little, draws are mostly noise, and models
+    then differ by how they follow it."""
 
 
 V3_ENSEMBLE = EnsembleConfig(members=8, loss="squared", lr=1e-4, adam="pytorch", decay=0.0)
