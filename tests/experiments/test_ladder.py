@@ -16,6 +16,7 @@ from curious_replay.experiments.miniatures import (
     QUICK,
     answers,
     assay,
+    doorkey,
     lava,
     mirror,
     rooms,
@@ -114,6 +115,7 @@ class Seeded:
         (rooms.APPEARS, 18, 30),  # some twenty cells away
         pytest.param(assay.BALL, 30, 100, marks=pytest.mark.slow, id=assay.BALL.name),
         (lava.LAVA, 20 * 5, 20 * 8),  # 20 episodes; four steps ahead and a turn or more
+        (doorkey.DOORKEY, 20 * 9, 20 * 16),  # the same, with a key to fetch and a door to open
     ],
     ids=lambda each: getattr(each, "name", ""),
 )

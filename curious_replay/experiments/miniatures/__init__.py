@@ -7,6 +7,7 @@ made. docs/miniatures.md says what shrinks and what stays.
 from curious_replay.experiments.miniatures import (
     assay,
     crafter,
+    doorkey,
     lava,
     mirror,
     mirror_settings,
@@ -34,6 +35,7 @@ MINIATURES = (
     mirror_variants.NOISE,
     unchanged.SAME,
     unchanged.COSTS,
+    doorkey.DOORKEY,
     mirror.BACK,
 )
 """In the order in which they are listed."""

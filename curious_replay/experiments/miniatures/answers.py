@@ -54,6 +54,7 @@ QUESTIONS = (
         (
             ("mini-mirror-same", 0), ("mini-mirror-same", 1),
             ("mini-mirror-costs", 0), ("mini-mirror-costs", 1), ("mini-mirror-costs", 2),
+            ("mini-doorkey", 0), ("mini-doorkey", 1), ("mini-doorkey", 2),
             ("mini-mirror-noise", 0), ("mini-mirror-noise", 1), ("mini-mirror-noise", 2),
             ("mini-object-television", 0), ("mini-object-television", 1),
         ),
@@ -75,6 +76,7 @@ LEADING = frozenset({
     ("mini-crafter", 0), ("mini-crafter", 1),
     ("mini-mirror-parts", 0), ("mini-mirror-parts", 1),
     ("mini-mirror-same", 0), ("mini-mirror-same", 1), ("mini-mirror-costs", 2),
+    ("mini-doorkey", 0), ("mini-doorkey", 1),
     ("mini-mirror-noise", 0), ("mini-object-television", 0), ("mini-object-same", 0),
     ("mini-mirror-back", 0), ("mini-mirror-back", 1),
 })  # fmt: skip

@@ -4,8 +4,7 @@ The agent, which sees what is before it, learns the way through a gap in a wall 
 inner walls become lava: who walks into it has lost, and nothing looks as it did.
 """
 
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,44 +15,16 @@ from curious_replay.experiments.miniatures import mirror
 from curious_replay.experiments.miniatures.shared import arms
 from curious_replay.experiments.miniatures.shared.policies import chooses
 from curious_replay.experiments.miniatures.shared.tasks import GoalTask, mean_return, solved_sooner
+from curious_replay.experiments.miniatures.shared.ways import to_goal
 
 AGENT = "dreamerv3"
 T0, END = 10_000, 13_000
 """Steps, which are frames here: walls become lava, the end."""
-LEFT, RIGHT, FORWARD = range(3)
-Pose = tuple[int, int, int]
-"""Column, row, and direction: right, down, left, up."""
 
 
 def oracle(rng: np.random.Generator, info: Mapping[str, Any]) -> int:
     """Take the first action of a shortest way to the goal."""
-    game = info["world"].unwrapped.game
-    x, y = game.agent_pos
-    begin: Pose = (int(x), int(y), int(game.agent_dir))
-    first: dict[Pose, int | None] = {begin: None}
-    waiting = deque([begin])
-    while waiting:
-        pose = waiting.popleft()
-        cell = game.grid.get(*pose[:2])
-        found = first[pose]
-        if cell is not None and cell.type == "goal" and found is not None:
-            return found
-        for action, after in _moves(game, pose):
-            if after not in first:
-                first[after] = action if found is None else found
-                waiting.append(after)
-    raise AssertionError("the goal cannot be reached")
-
-
-def _moves(game: Any, pose: Pose) -> Iterator[tuple[int, Pose]]:
-    """Yield each action that does no harm, and where it leads."""
-    x, y, direction = pose
-    yield LEFT, (x, y, (direction - 1) % 4)
-    yield RIGHT, (x, y, (direction + 1) % 4)
-    across, down = ((1, 0), (0, 1), (-1, 0), (0, -1))[direction]
-    ahead = game.grid.get(x + across, y + down)
-    if ahead is None or ahead.type == "goal":
-        yield FORWARD, (x + across, y + down, direction)
+    return to_goal(info["world"].unwrapped.game)
 
 
 TASK = GoalTask(within=8.0, oracle=oracle, chance=chooses(3))

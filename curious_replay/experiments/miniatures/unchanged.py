@@ -5,9 +5,7 @@ What curiosity costs where there is nothing new, once the task is known.
 
 from typing import Any
 
-from curious_replay.analysis import returns
-from curious_replay.analysis.load import Run
-from curious_replay.experiments.experiment import Claim, Experiment, Measure, Registration, each
+from curious_replay.experiments.experiment import Claim, Experiment, Registration
 from curious_replay.experiments.ladder import Rung
 from curious_replay.experiments.miniatures import mirror
 from curious_replay.experiments.miniatures.shared import arms, tasks
@@ -16,13 +14,8 @@ END = 2_500
 """Steps."""
 
 
-def _at_the_end(run: Run) -> float:
-    played = run.played()
-    return returns.just_before(played["step"], played["return"], run.steps_done)
-
-
 _GOALS = tasks.reached(0, END)
-_RETURN = Measure("return of the last 20 episodes", each(_at_the_end))
+_RETURN = tasks.at_the_end()
 _PAIRS = [(arms.CURIOUS, arms.UNIFORM), (arms.BALANCED, arms.UNIFORM)]
 _SHARED: dict[str, Any] = {
     "where": "Q4 in miniature",

@@ -12,6 +12,7 @@ from curious_replay.experiments.miniatures.shared.policies import Policy, play
 from curious_replay.experiments.miniatures.shared.settled import SETTLED
 
 SOLVED = "steps to solve it again"
+SOLVED_FIRST = "steps to solve it"
 
 
 def solved_sooner(than: str) -> Claim:
@@ -28,7 +29,7 @@ class GoalTask(NamedTuple):
     oracle: Policy
     chance: Policy
 
-    def until_solved(self, begin: int, end: int) -> Measure:
+    def until_solved(self, begin: int, end: int, name: str = SOLVED) -> Measure:
         """Return the measure: steps from `begin` until it is solved, at `end` at the latest."""
 
         def until(run: Run) -> float:
@@ -37,7 +38,7 @@ class GoalTask(NamedTuple):
             rows = (seen["step"], seen["length"], seen["return"])
             return returns.steps_to_solve(*rows, begin, within=self.within)
 
-        return Measure(SOLVED, each(until), lower_is_better=True, never=True)
+        return Measure(name, each(until), lower_is_better=True, never=True)
 
     def until_learned(self, footing: Footing) -> list[float]:
         """Return the steps until each run solves its first task."""
@@ -48,9 +49,12 @@ class GoalTask(NamedTuple):
         ]
 
     def ladder(
-        self, learns: Rung, phase: str, steps: int, settled: Rung = SETTLED
+        self, learns: Rung, phase: str | None, steps: int, settled: Rung = SETTLED
     ) -> tuple[Rung, ...]:
-        """Return its ladder: it is learned, and not solved by chance in so many steps."""
+        """Return its ladder: it is learned, and not solved by chance in so many steps.
+
+        `phase` is the one in which oracle and chance play, None in a world without phases.
+        """
         return (
             learns,
             settled,
@@ -66,7 +70,9 @@ class GoalTask(NamedTuple):
             ),
         )
 
-    def _played(self, footing: Footing, policy: Policy, phase: str, steps: int) -> list[float]:
+    def _played(
+        self, footing: Footing, policy: Policy, phase: str | None, steps: int
+    ) -> list[float]:
         """Return how many of so many steps a policy needs to solve the task of a phase."""
         found = []
         for run in footing.runs:
@@ -92,6 +98,16 @@ def mean_return(begin: int, end: int) -> Measure:
         return float(values.mean()) if len(values) else float("nan")
 
     return Measure(f"mean return of episodes in {end - begin:,} steps", each(mean))
+
+
+def at_the_end() -> Measure:
+    """Return the measure: mean return of the last 20 episodes."""
+
+    def mean(run: Run) -> float:
+        played = run.played()
+        return returns.just_before(played["step"], played["return"], run.steps_done)
+
+    return Measure("return of the last 20 episodes", each(mean))
 
 
 def retained(before: int, back: int) -> Measure:
