@@ -132,6 +132,36 @@ def test_more_rooms_lie_between_the_agent_and_the_object(rooms):
     assert walk(env, [UP] + [RIGHT] * 9)[-1]["log_agent_position"].tolist() == [2, 5]  # no door
 
 
+def test_a_large_object_is_pushed_as_one_and_stops_at_walls():
+    # Rooms of 5: door in column 6, an object of 3 x 3 cells about column 9 of row 3.
+    env = TwoRooms(phase="object", room=5, object_size=3, view=None, image_size=13 * 4)
+    observation, info = env.reset(seed=0)
+    assert info["log_object_position"].tolist() == [3, 9]
+    assert magenta_pixels(observation["image"]) == info["log_object_pixels"] > 0
+    assert sum(info["log_contacts"] for info in walk(env, [RIGHT] * 4)) == 0
+    (touch,) = walk(env, [RIGHT])
+    assert touch["log_agent_position"].tolist() == [3, 8]  # where the object's edge was
+    assert touch["log_object_position"].tolist() == [3, 10]
+    (stuck,) = walk(env, [RIGHT])
+    assert (stuck["log_contacts"], stuck["log_object_position"].tolist()) == (1, [3, 10])
+    assert stuck["log_agent_position"].tolist() == [3, 8]
+    apart, beside, again = walk(env, [UP, UP, RIGHT])
+    assert [info["log_contacts"] for info in (apart, beside, again)] == [0, 0, 0]
+    assert again["log_agent_position"].tolist() == [1, 9]  # above it
+    (down,) = walk(env, [DOWN])
+    assert (down["log_contacts"], down["log_interactions"]) == (1, 1)
+    assert down["log_object_position"].tolist() == [4, 10]
+
+
+def test_an_object_waits_until_the_agent_is_out_of_its_place():
+    env = TwoRooms(schedule=((0, "empty"), (6, "object")), room=5, object_size=3, view=None)
+    env.reset(seed=0)
+    *_, covered = walk(env, [RIGHT] * 6)  # in the middle of the second room
+    assert covered["phase"] == "object" and covered["log_object_pixels"] == 0
+    (info,) = walk(env, [LEFT])
+    assert info["log_object_position"].tolist() == [3, 10]  # one cell on, beside the agent
+
+
 def television(env, image):
     """The 3 x 3 cells of the television in a picture of a whole world of 7 x 13 cells."""
     rows, columns = env._pixels
@@ -265,6 +295,13 @@ def test_cells_without_a_pixel_are_refused(world, setting, cells):
         (Mirror, {"phase": "object"}, "unknown phase 'object'"),
         (TwoRooms, {"room": 2}, "room"),
         (TwoRooms, {"rooms": 1}, "at least 2 rooms, got 1"),
+        (
+            TwoRooms,
+            {"object_size": 2},
+            "an odd number of cells from 1 on, less than the 9 of a room",
+        ),
+        (TwoRooms, {"object_size": 5, "room": 5}, "less than the 5 of a room, got 5"),
+        (TwoRooms, {"object_size": -1}, "object_size"),
         (TwoRooms, {"television": 10}, "television must be from 0 to 9 cells wide, got 10"),
         (TwoRooms, {"television": -1}, "television"),
         (TwoRooms, {"view": 4}, "view"),

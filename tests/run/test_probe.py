@@ -59,7 +59,12 @@ def test_scenes_are_the_same_every_time(probe):
             np.testing.assert_array_equal(again.batch[name], array)
 
 
-@pytest.mark.parametrize("world", [{}, {"rooms": 3, "room": 7, "view": 7}, {"television": 3}])
+LARGE = {"rooms": 3, "room": 5, "view": 5, "object_size": 3}
+
+
+@pytest.mark.parametrize(
+    "world", [{}, {"rooms": 3, "room": 7, "view": 7}, {"television": 3}, LARGE]
+)
 def test_scenes_in_rooms_are_walks_to_the_object_and_around_it(world):
     env = TwoRoomsConfig(image_size=16, length=9, schedule=((0, "empty"),), **world)
     names, batch, shown, seen = scenes_of(env, None)

@@ -58,6 +58,7 @@ VALUES = {
     "--env.ending": "truncated",
     "--env.room": "5",
     "--env.rooms": "3",
+    "--env.object-size": "3",
     "--env.television": "4",
     "--env.floor": "random",
     "--env.view": "5",
@@ -253,6 +254,9 @@ EFFECTS = {
     "--env.view None": lambda f, p: lines(f) != lines(p),
     "--env.room 4": lambda f, p: lines(f) != lines(p),
     "--env.television 4": lambda f, p: lines(f) != lines(p),
+    "--env.object-size 3 --env.schedule 0 object --env.view None": (
+        lambda f, p: lines(f) != lines(p)
+    ),
     "--env.rooms 3 --env.view None": lambda f, p: lines(f) != lines(p),
     "--env.schedule 0 object": lambda f, p: (
         {e["phase"] for e in read_lines(f / "episodes.jsonl")} == {"object"}
@@ -331,6 +335,7 @@ BAD = {
     "--env minigrid/DoorKy-5x5": "did you mean DoorKey-5x5",
     "--env.room 1": "--env.room must be at least 3",
     "--env.television 10": "television must be from 0 to 9 cells wide, got 10",
+    "--env.object-size 2": "object_size must be an odd number of cells from 1 on, less than the 9",
     "--env.television -1": "--env.television must be at least 0",
     "--env toy/mirror --env.floor red": "--env.floor",
     "--env.rooms 1": "--env.rooms must be from 2 to 100, got 1",

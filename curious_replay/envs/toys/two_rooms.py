@@ -51,17 +51,20 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
     """Two rooms of `room` x `room` cells side by side, a door between them, an object at T0.
 
     The agent (white) starts in the middle of the left room. In phase "object" a magenta object
-    lies in the right room; walking into it pushes it one cell on, if that cell is free. With more
-    `rooms` than two there is a row of them, with the object in the last: the more there are, the
-    less likely it is met by chance. A `television` is a square of so many cells per side in the
-    upper left corner of the first room: floor whose pixels have random colours at every step.
+    lies in the right room; walking into it pushes it one cell on, if there is room for it. It is
+    a square of `object_size` cells per side, an odd number, and appears once the agent is not in
+    its place. With more `rooms` than two there is a row of them, with the object in the last: the
+    more there are, the less likely it is met by chance. A `television` is a square of so many cells
+    per side in the upper left corner of the first room: floor whose pixels have random colours at
+    every step.
 
     - observation: `{"image": uint8 [image_size, image_size, 3]}`, the `view` x `view` cells around
       the agent (None: the whole world); actions: stay, up, down, left, right; reward 0;
     - one step is one frame; it never ends unless `length` (steps) is given, which truncates;
     - `log_contacts` is 1 when the agent walked into the object at this step, `log_interactions`
       1 only at the first such step after they were apart, `log_object_pixels` the number of
-      magenta pixels in view; positions are (row, column), (-1, -1) while there is no object.
+      magenta pixels in view; positions are (row, column), of the object that of its middle, and
+      (-1, -1) while there is none.
     """
 
     metadata = METADATA
@@ -74,6 +77,7 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         phase: str | None = None,
         room: int = 9,
         rooms: int = 2,
+        object_size: int = 1,
         television: int = 0,
         view: int | None = 9,
         length: int | None = None,
@@ -84,6 +88,11 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
             raise UsageError(f"room must be at least 3 cells wide, got {room}")
         if rooms < 2:
             raise UsageError(f"there must be at least 2 rooms, got {rooms}")
+        if object_size % 2 == 0 or not 1 <= object_size < room:
+            raise UsageError(
+                f"object_size must be an odd number of cells from 1 on, less than the {room} of a "
+                f"room, got {object_size}"
+            )
         if not 0 <= television <= room:
             raise UsageError(f"television must be from 0 to {room} cells wide, got {television}")
         if view is not None and (view < 3 or view % 2 == 0):
@@ -108,6 +117,7 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         self._pixels = tuple(cells_of_pixels(image_size, cells) for cells in self._view)
         self._agent: tuple[int, int] | None = None
         self._object: tuple[int, int] | None = None
+        self._half = object_size // 2
         self._in_contact = False
         self._steps = 0
 
@@ -178,18 +188,35 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         if self.clock.phase == "empty":
             self._object = None
         elif self._object is None:
-            taken = self._agent == self._object_start
             row, column = self._object_start
-            self._object = (row, column + 1) if taken else self._object_start
+            for place in ((row, column), (row, column + 1)):
+                if self._fits(place) and self._apart(self._agent, place) > 0:
+                    self._object = place
+                    break
+
+    def _square(self, place: tuple[int, int], margin: int = 0) -> tuple[slice, slice]:
+        """Return the rows and columns of an object whose middle is there."""
+        low, high = margin - self._half, margin + self._half + 1
+        return slice(place[0] + low, place[0] + high), slice(place[1] + low, place[1] + high)
+
+    def _fits(self, place: tuple[int, int]) -> bool:
+        """Return whether all of an object is on floor if its middle is there."""
+        return bool((self._plan[self._square(place)] != _WALL).all())
+
+    def _apart(self, cell: tuple[int, int] | None, place: tuple[int, int]) -> int:
+        """Return the moves from a cell to an object whose middle is at a place; 0: it is in it."""
+        assert cell is not None
+        return sum(max(abs(a - b) - self._half, 0) for a, b in zip(cell, place, strict=True))
 
     def _move(self, move: tuple[int, int]) -> bool:
         """Move the agent, and the object in front of it; whether it walked into the object."""
         assert self._agent is not None
         target = (self._agent[0] + move[0], self._agent[1] + move[1])
-        touched = target == self._object
-        if touched:
-            beyond = (target[0] + move[0], target[1] + move[1])
-            if self._plan[beyond] == _WALL:
+        touched = False
+        if self._object is not None and self._apart(target, self._object) == 0:
+            touched = True
+            beyond = (self._object[0] + move[0], self._object[1] + move[1])
+            if not self._fits(beyond):
                 return True
             self._object = beyond
         if self._plan[target] != _WALL:
@@ -197,17 +224,15 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         return touched
 
     def _adjacent(self) -> bool:
-        if self._object is None or self._agent is None:
-            return False
-        return sum(abs(a - b) for a, b in zip(self._agent, self._object, strict=True)) == 1
+        return self._object is not None and self._apart(self._agent, self._object) == 1
 
     def _codes(self) -> Array:
         """Return what each pixel of the picture shows: uint8 [image_size, image_size]."""
         assert self._agent is not None
         cells = self._background.copy()
-        for place, code in ((self._object, _OBJECT), (self._agent, _AGENT)):
-            if place is not None:
-                cells[place[0] + self._margin, place[1] + self._margin] = code
+        if self._object is not None:
+            cells[self._square(self._object, self._margin)] = _OBJECT
+        cells[self._agent[0] + self._margin, self._agent[1] + self._margin] = _AGENT
         if self._margin:
             (row, column), (height, width) = self._agent, self._view
             cells = cells[row : row + height, column : column + width]

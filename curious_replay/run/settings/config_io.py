@@ -95,6 +95,7 @@ LATER = {
     "env.appears": "fixed",
     "env.floor": "plain",
     "env.max_restarts": None,
+    "env.object_size": 1,
     "env.rooms": 2,
     "env.television": 0,
     "record.keep_at": (),

@@ -27,6 +27,8 @@ class TwoRoomsConfig(GridConfig):
     """Cells of a room, per side."""
     rooms: Annotated[int, Within(2, 100)] = 2
     """Rooms in a row; the object appears in the last."""
+    object_size: Annotated[int, Within(1)] = 1
+    """Cells of the object, per side: an odd number."""
     television: Annotated[int, Within(0)] = 0
     """Cells, per side, of a part of the first room that shows noise at every step; 0: none."""
     view: Annotated[int | None, Within(3)] = 9
