@@ -5,6 +5,7 @@ in the last room at T0. All of it is one array of cells, painted through a palet
 the cells around it, so the object has to be found.
 """
 
+import math
 from typing import Any
 
 import gymnasium
@@ -190,7 +191,7 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         elif self._object is None:
             row, column = self._object_start
             for place in ((row, column), (row, column + 1)):
-                if self._fits(place) and self._apart(self._agent, place) > 0:
+                if self._fits(place) and self._apart(place) > 0:
                     self._object = place
                     break
 
@@ -203,9 +204,14 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         """Return whether all of an object is on floor if its middle is there."""
         return bool((self._plan[self._square(place)] != _WALL).all())
 
-    def _apart(self, cell: tuple[int, int] | None, place: tuple[int, int]) -> int:
-        """Return the moves from a cell to an object whose middle is at a place; 0: it is in it."""
-        assert cell is not None
+    def _apart(self, place: tuple[int, int], cell: tuple[int, int] | None = None) -> float:
+        """Return the moves from a cell to an object whose middle is at a place; 0: it is in it.
+
+        The cell is by default the agent's, which is nowhere before the first episode.
+        """
+        cell = cell or self._agent
+        if cell is None:
+            return math.inf
         return sum(max(abs(a - b) - self._half, 0) for a, b in zip(cell, place, strict=True))
 
     def _move(self, move: tuple[int, int]) -> bool:
@@ -213,7 +219,7 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         assert self._agent is not None
         target = (self._agent[0] + move[0], self._agent[1] + move[1])
         touched = False
-        if self._object is not None and self._apart(target, self._object) == 0:
+        if self._object is not None and self._apart(self._object, target) == 0:
             touched = True
             beyond = (self._object[0] + move[0], self._object[1] + move[1])
             if not self._fits(beyond):
@@ -224,7 +230,7 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
         return touched
 
     def _adjacent(self) -> bool:
-        return self._object is not None and self._apart(self._agent, self._object) == 1
+        return self._object is not None and self._apart(self._object) == 1
 
     def _codes(self) -> Array:
         """Return what each pixel of the picture shows: uint8 [image_size, image_size]."""

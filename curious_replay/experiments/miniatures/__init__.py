@@ -5,6 +5,7 @@ made. docs/miniatures.md says what shrinks and what stays.
 """
 
 from curious_replay.experiments.miniatures import (
+    appears,
     assay,
     crafter,
     doorkey,
@@ -19,6 +20,9 @@ from curious_replay.experiments.miniatures import (
 from curious_replay.experiments.miniatures.quick import quick
 
 MINIATURES = (
+    appears.APPEARS,
+    appears.PARTS,
+    appears.GONE,
     rooms.APPEARS,
     rooms.PARTS,
     rooms.GONE,

@@ -25,6 +25,7 @@ QUESTIONS = (
         "Q1",
         "Does it adapt sooner when the world changes?",
         (
+            ("mini-appears", 0), ("mini-appears", 1), ("mini-appears", 2), ("mini-appears", 3),
             ("mini-object", 0), ("mini-object", 1), ("mini-object", 2), ("mini-object", 3),
             ("mini-object-same", 0),
             ("mini-assay", 0), ("mini-assay", 1),
@@ -43,6 +44,7 @@ QUESTIONS = (
         "Q3",
         "What do loss and count contribute?",
         (
+            ("mini-appears-parts", 0), ("mini-appears-parts", 1),
             ("mini-object-parts", 0), ("mini-object-parts", 1),
             ("mini-mirror-parts", 0), ("mini-mirror-parts", 1), ("mini-mirror-parts", 2),
             ("mini-mirror-settings", 0), ("mini-mirror-settings", 1),
@@ -64,11 +66,14 @@ QUESTIONS = (
         "Does it retain what it has not seen for long?",
         (
             ("mini-mirror-back", 0), ("mini-mirror-back", 1),
+            ("mini-appears-gone", 0), ("mini-appears-gone", 1), ("mini-appears-gone", 2),
             ("mini-object-gone", 0), ("mini-object-gone", 1),
         ),
     ),
 )  # fmt: skip
 LEADING = frozenset({
+    ("mini-appears", 0), ("mini-appears", 1), ("mini-appears", 2), ("mini-appears", 3),
+    ("mini-appears-parts", 0), ("mini-appears-gone", 0), ("mini-appears-gone", 2),
     ("mini-object", 0), ("mini-object", 2), ("mini-object", 3), ("mini-object-parts", 0),
     ("mini-assay", 0), ("mini-assay", 1),
     ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror-first", 0),

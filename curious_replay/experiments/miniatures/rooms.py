@@ -41,8 +41,27 @@ SOON = (1, 3)
 """Steps ahead in which models of this size know where the object is."""
 
 
-def _forgetting(run: Run, ahead: tuple[int, int] | None = None) -> model_error.Forgetting:
-    return model_error.forgetting(*model_error.errors_of(run, ahead=ahead), T1, JUST)
+def _forgetting(
+    run: Run, ahead: tuple[int, int] | None = None, gone: int = T1
+) -> model_error.Forgetting:
+    return model_error.forgetting(*model_error.errors_of(run, ahead=ahead), gone, JUST)
+
+
+def soon(gone: int) -> tuple[Measure, Measure]:
+    """Return the measures: error 1 to 3 steps ahead when the object is gone, and just before."""
+    after = Measure(
+        "model error 1 to 3 steps ahead once it is gone",
+        each(lambda run: _forgetting(run, SOON, gone).after),
+        lower_is_better=True,
+        ratio=True,
+    )
+    before = Measure(
+        "model error 1 to 3 steps ahead before it goes",
+        each(lambda run: _forgetting(run, SOON, gone).before),
+        lower_is_better=True,
+        ratio=True,
+    )
+    return after, before
 
 
 ERROR_AT_END = Measure(
@@ -58,18 +77,7 @@ ERROR_BEFORE = Measure(
     ratio=True,
 )
 # Looked at after the registered ones had shown nothing; no claim is about them.
-SOON_AT_END = Measure(
-    "model error 1 to 3 steps ahead once it is gone",
-    each(lambda run: _forgetting(run, SOON).after),
-    lower_is_better=True,
-    ratio=True,
-)
-SOON_BEFORE = Measure(
-    "model error 1 to 3 steps ahead before it goes",
-    each(lambda run: _forgetting(run, SOON).before),
-    lower_is_better=True,
-    ratio=True,
-)
+SOON_AT_END, SOON_BEFORE = soon(T1)
 SOONER, CONTACTS = frames_to(5), exploring.contacts()
 SHARED: dict[str, Any] = {
     "tasks": (TASK,),
