@@ -23,11 +23,12 @@ MINIATURES = (
     appears.APPEARS,
     appears.PARTS,
     appears.GONE,
+    rooms_variants.SAME_OFTEN,
+    rooms_variants.TELEVISION,
     rooms.APPEARS,
     rooms.PARTS,
     rooms.GONE,
     rooms_variants.SAME,
-    rooms_variants.TELEVISION,
     mirror.TURNED,
     mirror.PARTS,
     mirror_settings.SETTINGS,
@@ -43,5 +44,5 @@ MINIATURES = (
     mirror.BACK,
 )
 """In the order in which they are listed."""
-QUICK = (quick(mirror.TURNED), quick(mirror.BACK))
+QUICK = (quick(appears.APPEARS), quick(mirror.TURNED), quick(mirror.BACK))
 """What a visitor runs."""

@@ -17,7 +17,7 @@ T0, T1, END = 8_000, 10_000, 11_000
 WORLD = rooms.WORLD._replace(budget=T1 - T0)
 AT_END, BEFORE = rooms.soon(T1)
 PAIR = (arms.CURIOUS, arms.UNIFORM)
-_SHARED: dict[str, Any] = {
+SHARED: dict[str, Any] = {
     "tasks": (rooms.TASK,),
     "seeds": 10,
     "settings": {
@@ -68,7 +68,7 @@ APPEARS = Experiment(
         ),
     ),
     debug_methods=(arms.UNIFORM, arms.CURIOUS),
-    **_SHARED,
+    **SHARED,
 )
 
 PARTS = Experiment(
@@ -85,7 +85,7 @@ PARTS = Experiment(
     ),
     also=(Claim("So it does with batches without repeats", [(arms.DISTINCT, arms.UNIFORM)]),),
     debug_methods=(arms.UNIFORM, arms.COUNT),
-    **_SHARED,
+    **SHARED,
 )
 
 GONE = Experiment(
@@ -116,5 +116,5 @@ GONE = Experiment(
         ),
     ),
     debug_methods=(arms.UNIFORM, arms.CLEARED),
-    **_SHARED,
+    **SHARED,
 )

@@ -1,4 +1,4 @@
-"""A visitor's quarter of an hour: the same runs with two kinds of replay and three seeds."""
+"""A visitor's half an hour: the same runs with two kinds of replay and three seeds."""
 
 from dataclasses import replace
 
