@@ -190,7 +190,7 @@ def test_a_miniature_answers_its_question(publish, tmp_path):
         f"{claim} | held | adversarial against uniform | 0 (0 to 0) | 10 of 10 | 0.002 |" in answers
     )
     assert "(../mini-object-parts-mini/README.md): the ladder holds" in answers
-    assert "(`mini-object-television`): not run yet" in answers
+    assert "(`mini-appears-television`): not run yet" in answers
 
 
 def test_a_rung_that_fails_is_named_beside_the_answers(publish, tmp_path):
