@@ -74,8 +74,7 @@ def draw(told: dict[str, Any]) -> Chart:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 4.2), layout="constrained")
         left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
-        shown = [name for name in SHOWN if name in told]
-        for axes, name in zip(left.subplots(len(shown), 1), shown, strict=True):
+        for axes, name in zip(left.subplots(len(SHOWN), 1), SHOWN, strict=True):
             _map(axes, name, np.array(told[name]["cells"]))
         _contacts(right.subplots(), {name: told[name] for name in told if name != BEFORE})
     seeds = max(len(each["seeds"]) for each in told.values())
@@ -124,7 +123,11 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="*", help="run folders, or folders of them")
     options = parser.parse_args()
     if options.runs:
-        write_json(COUNTED, count(load_runs(options.runs).runs))
+        told = count(load_runs(options.runs).runs)
+        missing = [name for name in SHOWN if name not in told]
+        if missing:
+            parser.error(f"among these runs of mini-appears none is complete: {', '.join(missing)}")
+        write_json(COUNTED, told)
     draw(read_json(COUNTED)).save(PICTURE, ("png",))
 
 

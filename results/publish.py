@@ -39,6 +39,8 @@ MINIATURES = (
     "others. [What shrinks and what stays](../../docs/miniatures.md). Each claim is "
     "held, not shown or contradicted by pairs of runs that differ in nothing but what they replay."
 )
+BESIDE = "figure-7.svg"
+"""What figure7.py draws of an experiment beside another."""
 CURVES = ("contacts", "model-error", "return")
 """Figures of a sweep that are kept, by the end of their names."""
 
@@ -83,7 +85,8 @@ def take_over(sweep: Path, add: bool) -> None:
     target.mkdir(exist_ok=True)
     write_json(kept, results.to_json())
     for figure in target.glob("*.svg"):
-        figure.unlink()
+        if figure.name != BESIDE:
+            figure.unlink()
     for drawn in bars(experiment, results):
         drawn.chart.save(target / drawn.name, ("svg",))
     if len(results.made) > 1:

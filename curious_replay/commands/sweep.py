@@ -63,7 +63,7 @@ class SweepCommand:
     retries: int = 2
     """How often a run that failed is tried again, from its last checkpoint."""
     quick: bool = False
-    """Of the miniatures: a quarter of an hour, with two kinds of replay and three seeds."""
+    """Of the miniatures: half an hour, with two kinds of replay and three seeds."""
     dry_run: bool = False
     """Only say what would be run."""
     ray: RayOptions = field(default_factory=RayOptions)

@@ -165,7 +165,10 @@ def test_ensemble_learns_the_next_state(name, alignment, target):
         goals = (0.99 * logits.softmax(-1) + 0.01 / latent.classes).flatten(-2)
     elif target == "embedding":
         goals = embedded
-    assert (target == "sample") == torch.equal(goals, states.stoch)
+    size = agent.dreamer.model.embedding if target == "embedding" else states.stoch.shape[-1]
+    assert goals.shape[-1] == size
+    if target == "mean":
+        assert not torch.equal(goals, states.stoch)
     for row in range(3):
         for t in range(7):
             if batch["is_first"][row, t + 1]:
@@ -182,9 +185,22 @@ def test_ensemble_learns_the_next_state(name, alignment, target):
     assert caught[0].item() == pytest.approx((total / pairs).item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["v2", "v3"])
+def test_an_update_with_what_is_seen_for_a_target(name, precision):
+    ensemble = dataclasses.replace(CONFIGS[name].ensemble, target="embedding")
+    agent = make(CONFIGS[name], ensemble=ensemble)
+    agent.compute_in(precision)
+    found = agent.update(batch_of("continuous")).metrics
+    assert 0 < found["ensemble/loss"] < np.inf
+    assert found["explore_actor/reward"] > 0
+
+
+@pytest.mark.parametrize("target", ["sample", "mean", "embedding"])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_no_gradient_of_the_ensemble_reaches_the_world_model(name):
-    agent = make(CONFIGS[name])
+def test_no_gradient_of_the_ensemble_reaches_the_world_model(name, target):
+    ensemble = dataclasses.replace(CONFIGS[name].ensemble, target=target)
+    agent = make(CONFIGS[name], ensemble=ensemble)
     replayed, learned = trained(agent, batch_of("continuous"))
     caught = catch(agent, "ensemble_adam")
     agent.train_ensemble(replayed, learned)

@@ -134,10 +134,11 @@ def test_more_rooms_lie_between_the_agent_and_the_object(rooms):
 
 def test_a_large_object_is_pushed_as_one_and_stops_at_walls():
     # Rooms of 5: door in column 6, an object of 3 x 3 cells about column 9 of row 3.
-    env = TwoRooms(phase="object", room=5, object_size=3, view=None, image_size=13 * 4)
+    env = TwoRooms(phase="object", room=5, object_size=3, view=None, image_size=7 * 13)
     observation, info = env.reset(seed=0)
     assert info["log_object_position"].tolist() == [3, 9]
-    assert magenta_pixels(observation["image"]) == info["log_object_pixels"] > 0
+    assert magenta_pixels(observation["image"]) == info["log_object_pixels"]
+    assert info["log_object_pixels"] == 9 * 13 * 7
     assert sum(info["log_contacts"] for info in walk(env, [RIGHT] * 4)) == 0
     (touch,) = walk(env, [RIGHT])
     assert touch["log_agent_position"].tolist() == [3, 8]  # where the object's edge was
@@ -160,6 +161,25 @@ def test_an_object_waits_until_the_agent_is_out_of_its_place():
     assert covered["phase"] == "object" and covered["log_object_pixels"] == 0
     (info,) = walk(env, [LEFT])
     assert info["log_object_position"].tolist() == [3, 10]  # one cell on, beside the agent
+    env.set_phase("empty")
+    assert walk(env, [STAY])[0]["log_object_pixels"] == 0
+    walk(env, [LEFT])
+    env.set_phase("object")
+    assert walk(env, [STAY])[0]["log_object_position"].tolist() == [3, 9]  # its own place
+
+
+def test_a_large_object_is_cut_by_the_edge_of_the_view_and_saved():
+    settings = {"phase": "object", "room": 5, "object_size": 3, "view": 5, "image_size": 20}
+    env, other = TwoRooms(**settings), TwoRooms(**settings)
+    env.reset(seed=0)
+    seen = [info["log_object_pixels"] for info in walk(env, [RIGHT] * 5)]
+    assert seen == [0, 0, 3 * 16, 6 * 16, 9 * 16 - 3 * 16]  # columns of three cells, then pushed
+    other.reset(seed=1)
+    other.set_state(env.get_state())
+    for action in (UP, RIGHT, DOWN, RIGHT):
+        here, there = env.step(action), other.step(action)
+        assert np.array_equal(here[0]["image"], there[0]["image"])
+        assert here[-1]["log_object_position"].tolist() == there[-1]["log_object_position"].tolist()
 
 
 def television(env, image):

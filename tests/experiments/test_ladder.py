@@ -15,11 +15,13 @@ from curious_replay.experiments.miniatures import (
     MINIATURES,
     QUICK,
     answers,
+    appears,
     assay,
     doorkey,
     lava,
     mirror,
     rooms,
+    rooms_variants,
 )
 from curious_replay.experiments.miniatures.shared import arms
 from curious_replay.experiments.miniatures.shared.policies import chooses, play
@@ -113,6 +115,8 @@ class Seeded:
     [
         (mirror.TURNED, 20, 160),  # 20 episodes of 8 steps at most
         (rooms.APPEARS, 18, 30),  # some twenty cells away
+        (appears.APPEARS, 18, 30),
+        (rooms_variants.SAME_OFTEN, 18, 30),
         pytest.param(assay.BALL, 30, 100, marks=pytest.mark.slow, id=assay.BALL.name),
         (lava.LAVA, 20 * 5, 20 * 8),  # 20 episodes; four steps ahead and a turn or more
         (doorkey.DOORKEY, 20 * 9, 20 * 16),  # the same, with a key to fetch and a door to open
@@ -180,6 +184,7 @@ def test_every_claim_of_a_miniature_answers_one_question():
     asked = [claim for question in answers.QUESTIONS for claim in question.claims]
     there = [(each.name, index) for each in MINIATURES for index in range(len(each.claims))]
     assert sorted(asked) == sorted(there)
+    assert {*asked} >= answers.LEADING
 
 
 @pytest.mark.slow

@@ -60,10 +60,11 @@ def test_scenes_are_the_same_every_time(probe):
 
 
 LARGE = {"rooms": 3, "room": 5, "view": 5, "object_size": 3}
+HUGE = {"room": 9, "object_size": 7}
 
 
 @pytest.mark.parametrize(
-    "world", [{}, {"rooms": 3, "room": 7, "view": 7}, {"television": 3}, LARGE]
+    "world", [{}, {"rooms": 3, "room": 7, "view": 7}, {"television": 3}, LARGE, HUGE]
 )
 def test_scenes_in_rooms_are_walks_to_the_object_and_around_it(world):
     env = TwoRoomsConfig(image_size=16, length=9, schedule=((0, "empty"),), **world)

@@ -8,6 +8,8 @@ import pytest
 from helpers.runs import lines
 
 from curious_replay import cli, plugins
+from curious_replay.analysis import stored
+from curious_replay.analysis.load import load_run
 from curious_replay.commands.train import parse
 from curious_replay.run import load_config, preset
 from curious_replay.run.record.files import read_lines
@@ -243,6 +245,11 @@ def novelty(folder):
     return metrics(folder)[-1]["replay/novelty_share"]
 
 
+def object_pixels(folder):
+    """Return the most pixels of the object in any stored picture."""
+    return stored.newest(load_run(folder)).field("log_object_pixels").max()
+
+
 # Options whose effect must be seen in a run; what to look for is said below.
 EFFECTS = {
     "--seed 5": lambda f, p: lines(f) != lines(p),
@@ -255,7 +262,7 @@ EFFECTS = {
     "--env.room 4": lambda f, p: lines(f) != lines(p),
     "--env.television 4": lambda f, p: lines(f) != lines(p),
     "--env.object-size 3 --env.schedule 0 object --env.view None": (
-        lambda f, p: lines(f) != lines(p)
+        lambda f, p: object_pixels(f) >= 9 * 2  # 9 cells, of which one has up to 6 pixels
     ),
     "--env.rooms 3 --env.view None": lambda f, p: lines(f) != lines(p),
     "--env.schedule 0 object": lambda f, p: (

@@ -52,12 +52,12 @@ class TwoRooms(Clocked, gymnasium.Env[Any, np.int64]):
     """Two rooms of `room` x `room` cells side by side, a door between them, an object at T0.
 
     The agent (white) starts in the middle of the left room. In phase "object" a magenta object
-    lies in the right room; walking into it pushes it one cell on, if there is room for it. It is
-    a square of `object_size` cells per side, an odd number, and appears once the agent is not in
-    its place. With more `rooms` than two there is a row of them, with the object in the last: the
-    more there are, the less likely it is met by chance. A `television` is a square of so many cells
-    per side in the upper left corner of the first room: floor whose pixels have random colours at
-    every step.
+    lies in the right room; walking into it pushes it one cell on, if there is room for it. It is a
+    square of `object_size` cells per side, an odd number. If the agent is in its place it appears
+    one cell to the right, and if the agent is there too, as soon as it is not. With more `rooms`
+    than two there is a row of them, with the object in the last: the more there are, the less
+    likely it is met by chance. A `television` is a square of so many cells per side in the upper
+    left corner of the first room: floor whose pixels have random colours at every step.
 
     - observation: `{"image": uint8 [image_size, image_size, 3]}`, the `view` x `view` cells around
       the agent (None: the whole world); actions: stay, up, down, left, right; reward 0;

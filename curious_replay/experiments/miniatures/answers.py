@@ -74,7 +74,7 @@ QUESTIONS = (
 LEADING = frozenset({
     ("mini-appears", 0), ("mini-appears", 1), ("mini-appears", 2), ("mini-appears", 3),
     ("mini-appears-parts", 0), ("mini-appears-gone", 0), ("mini-appears-gone", 2),
-    ("mini-object", 0), ("mini-object", 2), ("mini-object", 3), ("mini-object-parts", 0),
+    ("mini-object", 0), ("mini-object-same", 0), ("mini-appears-same", 0),
     ("mini-assay", 0), ("mini-assay", 1),
     ("mini-mirror", 0), ("mini-mirror", 1), ("mini-mirror", 2), ("mini-mirror-first", 0),
     ("mini-mirror-v2", 0), ("mini-mirror-v2", 2), ("mini-lava", 0), ("mini-lava", 1),
@@ -82,7 +82,7 @@ LEADING = frozenset({
     ("mini-mirror-parts", 0), ("mini-mirror-parts", 1),
     ("mini-mirror-same", 0), ("mini-mirror-same", 1), ("mini-mirror-costs", 2),
     ("mini-doorkey", 0), ("mini-doorkey", 1),
-    ("mini-mirror-noise", 0), ("mini-appears-television", 0), ("mini-appears-same", 0),
+    ("mini-mirror-noise", 0), ("mini-appears-television", 0),
     ("mini-mirror-back", 0), ("mini-mirror-back", 1),
 })  # fmt: skip
 """Those for who reads no further, with what was not shown or contradicted among them."""

@@ -1,6 +1,6 @@
 """A key, a door, a goal, and nothing changes: MiniGrid's `DoorKey-5x5`, with DreamerV3.
 
-Chance hardly ever gets to the goal, so what is rare in replay is what there is to learn from.
+Chance seldom gets to the goal, so what is rare in replay is what there is to learn from.
 """
 
 from collections.abc import Mapping

@@ -139,7 +139,8 @@ APPEARS = Experiment(
         exploring.in_view(T1),
     ),
     claim=Claim(
-        "Curious Replay touches a new object five times sooner than uniform replay does",
+        "Curious Replay comes to the fifth contact with a new object sooner than uniform replay "
+        "does",
         [(arms.CURIOUS, arms.UNIFORM)],
     ),
     also=(

@@ -15,7 +15,7 @@ from curious_replay.run.settings.grid_config import TwoRoomsConfig
 
 Array = np.ndarray
 SCENES = range(1, 9)
-NEAR = 3  # cells between agent and object, by rows and columns, when the model has seen it
+NEAR = 3  # moves from the agent into the object, at most, when the model has seen it
 PREDICTED = 20  # steps
 
 
@@ -33,11 +33,12 @@ def _walk(number: int, settings: TwoRoomsConfig) -> tuple[Array, Array]:
     rng = np.random.default_rng(number)
     observation, info = env.reset(seed=number)
     pictures, actions = [observation["image"]], [_towards(info)]
+    within = NEAR if settings.view is None else min(NEAR, settings.view // 2)
     left = 1 + PREDICTED  # the last step seen, and those after it
     while left:
         observation, *_, info = env.step(actions[-1])
         pictures.append(observation["image"])
-        near = left <= PREDICTED or _cells_to_object(info) <= NEAR
+        near = left <= PREDICTED or _moves_to_object(info, settings.object_size) <= within
         left -= near
         anywhere = near and rng.random() < 0.5
         actions.append(int(rng.integers(len(MOVES))) if anywhere else _towards(info))
@@ -45,8 +46,9 @@ def _walk(number: int, settings: TwoRoomsConfig) -> tuple[Array, Array]:
     return np.stack(pictures), np.eye(len(MOVES), dtype=np.float32)[actions]
 
 
-def _cells_to_object(info: Mapping[str, Any]) -> int:
-    return int(np.abs(info["log_object_position"] - info["log_agent_position"]).sum())
+def _moves_to_object(info: Mapping[str, Any], size: int) -> int:
+    away = np.abs(info["log_object_position"] - info["log_agent_position"])
+    return int(np.maximum(away - size // 2, 0).sum())
 
 
 def _towards(info: Mapping[str, Any]) -> int:
