@@ -21,6 +21,7 @@ from curious_replay.experiments.miniatures.quick import quick
 
 MINIATURES = (
     appears.APPEARS,
+    appears.AGAIN,
     appears.PARTS,
     appears.GONE,
     rooms_variants.SAME_OFTEN,

@@ -26,6 +26,7 @@ QUESTIONS = (
         "Does it adapt sooner when the world changes?",
         (
             ("mini-appears", 0), ("mini-appears", 1), ("mini-appears", 2), ("mini-appears", 3),
+            ("mini-appears-again", 0), ("mini-appears-again", 1),
             ("mini-object", 0), ("mini-object", 1), ("mini-object", 2), ("mini-object", 3),
             ("mini-object-same", 0), ("mini-appears-same", 0),
             ("mini-assay", 0), ("mini-assay", 1),
@@ -73,6 +74,7 @@ QUESTIONS = (
 )  # fmt: skip
 LEADING = frozenset({
     ("mini-appears", 0), ("mini-appears", 1), ("mini-appears", 2), ("mini-appears", 3),
+    ("mini-appears-again", 0), ("mini-appears-again", 1),
     ("mini-appears-parts", 0), ("mini-appears-gone", 0), ("mini-appears-gone", 2),
     ("mini-object", 0), ("mini-object-same", 0), ("mini-appears-same", 0),
     ("mini-assay", 0), ("mini-assay", 1),

@@ -75,6 +75,40 @@ APPEARS = Experiment(
     **SHARED,
 )
 
+AGAIN = Experiment(
+    name="mini-appears-again",
+    where="Q1 in miniature",
+    title="Steps until an exploring agent turns to an object that appears, asked once more",
+    tasks=(rooms.TASK,),
+    methods=arms.arms(rooms.AGENT, arms.UNIFORM, arms.CURIOUS),
+    measures=(rooms.SOONER, rooms.CONTACTS, frames_to(1), frames_to(50), exploring.in_view()),
+    seeds=12,
+    settings={
+        "mini": {
+            **SHARED["settings"]["mini"],
+            "env.schedule": ((0, "empty"), (T0, "object")),
+            "train.steps": T1,
+            "record.probe_every": 0,
+        },
+        "debug": {"env.schedule": ((0, "empty"), (60, "object"))},
+    },
+    trunk=SHARED["trunk"],
+    claim=Claim(
+        "Asked once more, Curious Replay comes to the fifth contact with a new object sooner than "
+        "uniform replay does",
+        [PAIR],
+    ),
+    also=(Claim("Asked once more, it touches it more often", [PAIR], measure=rooms.CONTACTS.name),),
+    # `APPEARS` had curious replay sooner on nine of ten seeds and as soon on one, p = 0.0039, which
+    # its correction for five comparisons made 0.02, where 0.01 was asked for. Nothing is changed
+    # but the number of seeds and of comparisons.
+    registered=Registration(
+        on="2026-11-20", first_seed=2400, tuned=(0, 1, 2, *range(2000, 2010)), significant=0.01
+    ),
+    ladder=SHARED["ladder"],
+    scales=SHARED["scales"],
+)
+
 PARTS = Experiment(
     name="mini-appears-parts",
     where="Q3 in miniature",
