@@ -76,7 +76,8 @@ def draw(told: dict[str, Any]) -> Chart:
         left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
         for axes, name in zip(left.subplots(len(SHOWN), 1), SHOWN, strict=True):
             _map(axes, name, np.array(told[name]["cells"]))
-        _contacts(right.subplots(), {name: told[name] for name in told if name != BEFORE})
+        order = [method.name for method in appears.APPEARS.methods if method.name in told]
+        _contacts(right.subplots(), {name: told[name] for name in order})
     seeds = max(len(each["seeds"]) for each in told.values())
     return Chart(
         figure,
@@ -99,10 +100,15 @@ def _map(axes: Axes, name: str, cells: np.ndarray) -> None:
     axes.imshow(np.where(inside, np.sqrt(mean), np.nan), cmap="magma", vmin=0, vmax=6)
     axes.set(xticks=[], yticks=[])
     axes.set_facecolor("0.85")
+    axes.spines[:].set_visible(False)
     if name != BEFORE:
         place = (mean.shape[1] - 2 - room // 2, 1 + room // 2)
         axes.plot(*place, marker="s", markersize=9, markerfacecolor="none", color="magenta")
-    title = "before the object appears" if name == BEFORE else f"after it, {name} replay"
+    title = (
+        "before the object appears (brighter: more steps)"
+        if name == BEFORE
+        else f"after it, {name} replay"
+    )
     axes.set_title(title, loc="left", color=INK if name == BEFORE else color(name))
 
 
@@ -111,9 +117,9 @@ def _contacts(axes: Axes, told: dict[str, Any]) -> None:
         lines = np.array(each["contacts"])
         low, high = np.quantile(lines, (0.25, 0.75), axis=0)
         axes.fill_between(STEPS, low, high, color=color(name), alpha=0.12, linewidth=0)
-        axes.plot(STEPS, lines.mean(0), color=color(name), label=name)
+        axes.plot(STEPS, np.median(lines, 0), color=color(name), label=name)
     axes.set(xlabel="steps since the object appeared", ylim=(0, None))
-    axes.set_title("contacts with it", loc="left")
+    axes.set_title("contacts with it (median and middle half of seeds)", loc="left")
     axes.legend(loc="upper left", labelcolor=INK)
 
 

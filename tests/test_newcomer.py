@@ -65,8 +65,8 @@ def test_steps_in_cells_and_contacts_are_counted(newcomer, monkeypatch):
     assert "2 seeds" in chart.caption
     titles = [axes.get_title(loc="left") for axes in chart.figure.axes]
     assert titles == [
-        "before the object appears", "after it, uniform replay", "after it, curious replay",
-        "contacts with it",
+        "before the object appears (brighter: more steps)", "after it, uniform replay",
+        "after it, curious replay", "contacts with it (median and middle half of seeds)",
     ]  # fmt: skip
 
 
