@@ -73,7 +73,8 @@ def draw(told: dict[str, Any]) -> Chart:
     """Draw maps of where the explorer was, and the contacts since the object appeared."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 4.2), layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
+        parts: Any = figure.subfigures(1, 2, width_ratios=(1, 1.15))
+        left, right = parts
         for axes, name in zip(left.subplots(len(SHOWN), 1), SHOWN, strict=True):
             _map(axes, name, np.array(told[name]["cells"]))
         order = [method.name for method in appears.APPEARS.methods if method.name in told]
