@@ -47,7 +47,7 @@ WORKER = Path(__file__).with_name("update_peers.py")
 HERE = Path(__file__).parents[1]
 SMALL = ("mirror", "assay")
 LEAN: dict[str, tuple[str, dict[str, float]]] = {
-    "mirror": ("16 pixels, half of the starts", {"pixels": 16, "starts": 0.5}),
+    "mirror": ("16 pixels, a quarter of the starts", {"pixels": 16, "starts": 0.25}),
     "assay": ("half of the starts", {"starts": 0.5}),  # it is not shown in fewer pixels
 }
 IN_A_TURN = 10  # small updates: memory is warm in most of them

@@ -104,7 +104,7 @@ def test_update(tmp_path):
         assert row["precision"] == "float32"
     assert "One update of each agent at debug scale" in done.stdout
     small = results["small"]["mirror"]["milliseconds"]
-    assert list(small) == ["before", "now", "now, 16 pixels, half of the starts"]
+    assert list(small) == ["before", "now", "now, 16 pixels, a quarter of the starts"]
     assert min(small.values()) > 0
     assert "One small update, mirror" in done.stdout
 
