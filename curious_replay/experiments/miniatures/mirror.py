@@ -144,5 +144,6 @@ PARTS = Experiment(
             [(arms.DISTINCT, arms.CURIOUS)],
         ),
     ),
+    debug_methods=(arms.UNIFORM, arms.COUNT, arms.ADVERSARIAL, arms.DISTINCT),
     **SHARED,
 )

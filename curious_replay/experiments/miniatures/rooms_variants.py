@@ -58,7 +58,7 @@ SAME_OFTEN = Experiment(
             "train.steps": appears.T0,
             "record.probe_every": 0,
         },
-        "debug": {"env.schedule": ((0, "object"),)},
+        "debug": SAME.settings["debug"],
     },
     test="pairs",
     claim=Claim(

@@ -45,6 +45,7 @@ SAME = Experiment(
     also=(
         Claim("They reach as many goals on the way", _PAIRS, "similar", 50, measure=_GOALS.name),
     ),
+    debug_methods=(arms.UNIFORM, arms.CURIOUS),
     registered=Registration(on="2026-11-18", first_seed=100, tuned=(0, 1, 2), significant=0.05),
     **_SHARED,
 )
